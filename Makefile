@@ -1,0 +1,45 @@
+# Short names for the everyday commands; the build itself is CMake and Ninja.
+
+BUILD ?= build
+JOBS ?= $(shell nproc)
+
+.PHONY: all run test check format clean help configure bootstrap
+
+all: configure
+	cmake --build $(BUILD) -j $(JOBS)
+
+help:
+	@echo "make         build everything into $(BUILD)/"
+	@echo "make run     install what is missing, build, show the device and run an example"
+	@echo "make test    install what is missing, build, run all tests and checks"
+	@echo "make check   the checks only: format, includes, sizes, headers, symbols"
+	@echo "make format  rewrite the sources with clang-format"
+	@echo "make clean   remove $(BUILD)/"
+	@echo "variables    BUILD=folder  JOBS=n  CMAKE_ARGS='-D...'"
+
+bootstrap:
+	@tools/bootstrap.sh
+
+# A newer GLSL compiler is used where it can be had; without it some kernels are left out.
+$(BUILD)/toolchain/.tried: tools/get_glslc.sh | bootstrap
+	@tools/get_glslc.sh $(BUILD)/toolchain || echo "going on with the system's glslc"
+	@mkdir -p $(@D) && touch $@
+
+configure: bootstrap $(BUILD)/toolchain/.tried
+	@cmake -S . -B $(BUILD) -G Ninja -DMLX_WERROR=ON $(CMAKE_ARGS)
+
+run: all
+	@for p in "$(BUILD)/mlx info" $(BUILD)/examples/hello; do \
+	    if [ -x "$${p%% *}" ]; then $$p || exit 1; fi; done
+
+test: all
+	@tools/run_tests.sh $(BUILD)
+
+check: all
+	@tools/run_tests.sh $(BUILD) -L lint
+
+format:
+	@tools/check_format.sh --fix
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,116 @@
+# SPIR-V modules: one per (row, dtype) of kernels.def, compiled with glslc, checked with spirv-val
+# and embedded from a generated C file. Rows whose GLSL dialect this glslc does not know are left
+# out, and configure says so.
+
+set(kernel_dir "${PROJECT_SOURCE_DIR}/src/backend/vulkan/kernels")
+set(kernel_out "${MLX_GENERATED}/kernels")
+set(gen_kernels "${PROJECT_SOURCE_DIR}/tools/gen_kernels.py")
+file(MAKE_DIRECTORY "${kernel_out}")
+
+# A newer compiler put under a build folder by tools/get_glslc.sh wins over the system's.
+set(MLX_GLSLC "" CACHE FILEPATH "GLSL compiler (empty: look for one)")
+set(MLX_SPIRV_VAL "" CACHE FILEPATH "SPIR-V validator (empty: look for one)")
+function(find_shader_tool out name override)
+    set(private_dirs "${PROJECT_BINARY_DIR}/toolchain/bin" "${PROJECT_SOURCE_DIR}/build/toolchain/bin")
+    find_program(tool ${name} PATHS ${private_dirs} NO_DEFAULT_PATH NO_CACHE)
+    find_program(tool ${name} NO_CACHE REQUIRED)
+    if(override)
+        set(tool "${override}")
+    endif()
+    set(${out} "${tool}" PARENT_SCOPE)
+endfunction()
+find_shader_tool(glslc glslc "${MLX_GLSLC}")
+find_shader_tool(spirv_val spirv-val "${MLX_SPIRV_VAL}")
+message(STATUS "GLSL compiler: ${glslc}")
+
+set(glsl_flags --target-env=vulkan1.2 -Werror "-I${kernel_dir}")
+set(spirv_val_flags --target-env vulkan1.2 --scalar-block-layout)
+
+# glsl_<need> says whether this glslc knows the dialect that a row needs.
+set(glsl_base ON)
+foreach(need coopmat coopmat2 bfloat16)
+    set(probe "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp")
+    execute_process(COMMAND "${glslc}" ${glsl_flags} -o "${kernel_out}/probe.spv" "${probe}"
+        RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    set(glsl_${need} ON)
+    if(failed)
+        set(glsl_${need} OFF)
+    endif()
+endforeach()
+
+# add_spirv(OUT source flags...): compiles and checks one module.
+function(add_spirv out source)
+    add_custom_command(OUTPUT "${out}"
+        COMMAND "${glslc}" ${glsl_flags} ${ARGN} -MD -MF "${out}.d" -MT "${out}" -o "${out}"
+            "${source}"
+        COMMAND "${spirv_val}" ${spirv_val_flags} "${out}"
+        DEPENDS "${source}" "${glslc}" DEPFILE "${out}.d" COMMENT "SPIR-V ${out}" VERBATIM)
+endfunction()
+
+file(GLOB kernel_table CONFIGURE_DEPENDS "${kernel_dir}/kernels.def")
+file(GLOB kern_header CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/vulkan/kern.h")
+file(GLOB elementwise CONFIGURE_DEPENDS "${kernel_dir}/elementwise.comp")
+
+# One line per module: id|dtype|name|file|needs|macros
+set(modules)
+if(kernel_table)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${kernel_table}"
+        "${gen_kernels}")
+    execute_process(COMMAND "${Python3_EXECUTABLE}" "${gen_kernels}" list "${kernel_table}"
+        OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+    string(STRIP "${listed}" listed)
+    string(REPLACE "\n" ";" modules "${listed}")
+endif()
+
+set(manifest "${kernel_out}/manifest.txt")
+set(manifest_text "")
+set(spirv_files)
+set(left_out)
+foreach(module IN LISTS modules)
+    string(REPLACE "|" ";" module "${module}")
+    list(GET module 0 id)
+    list(GET module 1 dtype)
+    list(GET module 2 name)
+    list(GET module 3 file)
+    list(GET module 4 needs)
+    list(GET module 5 macros)
+    if(NOT glsl_${needs})
+        list(APPEND left_out "${name} (${needs})")
+        continue()
+    endif()
+    separate_arguments(macros UNIX_COMMAND "${macros}")
+    if(NOT dtype STREQUAL "-")
+        string(TOUPPER "${dtype}" upper)
+        list(APPEND macros "-DDT_NAME=${dtype}" "-DDT_${upper}=1")
+    endif()
+    add_spirv("${kernel_out}/${name}.spv" "${kernel_dir}/${file}" -O ${macros})
+    list(APPEND spirv_files "${kernel_out}/${name}.spv")
+    string(APPEND manifest_text "${id} ${dtype} ${kernel_out}/${name}.spv\n")
+endforeach()
+if(left_out)
+    list(JOIN left_out ", " left_out)
+    message(STATUS "Kernels left out, this glslc does not know their GLSL: ${left_out}")
+endif()
+file(CONFIGURE OUTPUT "${manifest}" CONTENT "${manifest_text}" @ONLY)
+
+if(kern_header)
+    add_custom_command(OUTPUT "${MLX_GENERATED}/kern_blobs.c"
+        COMMAND "${Python3_EXECUTABLE}" "${gen_kernels}" embed "${manifest}"
+            "${MLX_GENERATED}/kern_blobs.c"
+        DEPENDS "${gen_kernels}" "${manifest}" ${spirv_files}
+        COMMENT "Embedding SPIR-V modules" VERBATIM)
+    target_sources(mlx_objs PRIVATE "${MLX_GENERATED}/kern_blobs.c")
+endif()
+
+# The library of elementwise functions that the run-time emitter copies from: compiled without
+# optimisation, so that every function keeps its body and its name.
+if(elementwise)
+    set(lib_spv "${kernel_out}/elementwise.spv")
+    set(lib_c "${MLX_GENERATED}/spirv_lib.c")
+    set(gen_lib "${PROJECT_SOURCE_DIR}/tools/gen_spirv_lib.py")
+    add_spirv("${lib_spv}" "${elementwise}" -O0)
+    add_custom_command(OUTPUT "${lib_c}"
+        COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" "${lib_spv}" "${lib_c}"
+        DEPENDS "${gen_lib}" "${lib_spv}" COMMENT "Packing the elementwise library" VERBATIM)
+    target_sources(mlx_objs PRIVATE "${lib_c}")
+endif()

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Reads kernels.def for the build.
+
+gen_kernels.py list kernels.def      prints one line per module: id|dtype|name|file|needs|macros
+gen_kernels.py embed manifest out.c  writes the modules of a manifest (id dtype path) as C arrays
+"""
+
+import re
+import struct
+import sys
+
+NEEDS = ("base", "coopmat", "coopmat2", "bfloat16")
+FIELDS = ("id", "file", "dtypes", "macros", "args", "needs")
+SPIRV_MAGIC = 0x07230203
+
+
+def fail(text):
+    sys.exit(f"gen_kernels.py: {text}")
+
+
+def strip_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
+
+
+def parse_rows(path):
+    with open(path, encoding="utf-8") as f:
+        text = strip_comments(f.read())
+    string_or_word = r'\s*("[^"]*"|[^,")]+?)\s*'
+    pattern = r"\bKERN\(" + ",".join([string_or_word] * len(FIELDS)) + r"\)"
+    rows = [dict(zip(FIELDS, (v.strip('"') for v in m))) for m in re.findall(pattern, text)]
+    if len(rows) != len(re.findall(r"\bKERN\(", text)):
+        fail(f"{path}: a row is not of the form KERN({', '.join(FIELDS)})")
+    return rows
+
+
+def modules(row):
+    """(name, dtype) of every module of a row; "-" stands for a module without a dtype."""
+    for dtype in row["dtypes"].split():
+        name = row["id"].lower()
+        yield (name if dtype == "-" else f"{name}_{dtype}"), dtype
+
+
+def list_modules(path):
+    seen = set()
+    for row in parse_rows(path):
+        file = row["file"] if row["file"].endswith(".comp") else row["file"] + ".comp"
+        if row["needs"] not in NEEDS:
+            fail(f"{path}: {row['id']} needs '{row['needs']}', which is none of {', '.join(NEEDS)}")
+        for name, dtype in modules(row):
+            if name in seen:
+                fail(f"{path}: module {name} appears twice")
+            seen.add(name)
+            print("|".join((row["id"], dtype, name, file, row["needs"], row["macros"])))
+
+
+def read_words(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    words = struct.unpack(f"<{len(data) // 4}I", data)
+    if len(data) % 4 or not words or words[0] != SPIRV_MAGIC:
+        fail(f"{path} is not a SPIR-V module")
+    return words
+
+
+def write_array(out, index, path):
+    words = read_words(path)
+    out.write(f"static const uint32_t words_{index}[{len(words)}] = {{\n")
+    for i in range(0, len(words), 8):
+        out.write("    " + " ".join(f"0x{w:08x}," for w in words[i : i + 8]) + "\n")
+    out.write("};\n\n")
+    return len(words)
+
+
+def embed(manifest, out_path):
+    with open(manifest, encoding="utf-8") as f:
+        rows = [line.split(maxsplit=2) for line in f if line.strip()]
+    with open(out_path, "w", encoding="utf-8") as out:
+        out.write("/* Written by tools/gen_kernels.py from kernels.def. */\n")
+        out.write('#include "backend/vulkan/kern.h"\n\n#include "core/dtype.h"\n\n')
+        sizes = [write_array(out, i, path.strip()) for i, (_, _, path) in enumerate(rows)]
+        out.write(f"const struct kern_blob kern_blobs[{max(1, len(rows))}] = {{\n")
+        for i, (kern, dtype, _) in enumerate(rows):
+            value = "-1" if dtype == "-" else f"DT_{dtype.upper()}"
+            out.write(f"    {{ KERN_{kern}, {value}, words_{i}, {sizes[i]} }},\n")
+        if not rows:
+            out.write("    { 0 },\n")
+        out.write(f"}};\n\nconst size_t kern_blob_count = {len(rows)};\n")
+
+
+def main(args):
+    if len(args) == 2 and args[0] == "list":
+        list_modules(args[1])
+    elif len(args) == 3 and args[0] == "embed":
+        embed(args[1], args[2])
+    else:
+        sys.exit(__doc__)
+
+
+main(sys.argv[1:])
