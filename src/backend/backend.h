@@ -1,0 +1,115 @@
+/* The backend contract: what a device must provide, as one table of functions.
+ *
+ * Core decides order, fusion, lifetime and donation windows; a backend allocates, encodes and
+ * completes. All functions are called with arguments that core has checked. Unless noted, a stream's
+ * functions are called only on the thread that owns the stream. */
+#pragma once
+
+#include <stdio.h>
+
+#include "core/array.h"
+#include "core/fx.h"
+#include "core/op.h"
+#include "core/stream.h"
+
+/* One step of a plan, resolved against the arrays of this run.
+ * Inputs are evaluated (layout known, work possibly pending on this stream). Outputs have shape and
+ * dtype only: the function gives them storage (arr_alloc, arr_share, or an input's buffer when
+ * arr_can_donate_to says so) and encodes the work that fills them. Zero-size outputs need no work. */
+struct exec {
+    struct strm *strm;
+    const struct node *node; /* the op; for a fused group its last node */
+    struct arr *const *in;
+    struct arr *const *out;
+    int n_in, n_out;
+    const struct fx *fx; /* elementwise steps only */
+    _Atomic(void *) *slot;/* where the backend may keep what it derived from the step's structure; lives
+                            as long as the plan, may be NULL; freed with be->slot_free */
+};
+
+typedef enum err (*be_op_fn)(const struct exec *x);
+
+/* Strided copy with conversion into storage that exists: dst[dst_offset + i . dst_strides] =
+ * src[src_offset + i . src_strides] over shape. Offsets in elements relative to the array's own
+ * first element. Copies with the same non-zero group write disjoint parts and need no order among
+ * themselves. */
+struct be_copy {
+    struct arr *src, *dst;
+    const struct shp *shape;
+    const int64_t *src_strides, *dst_strides;
+    int64_t src_offset, dst_offset;
+    uint32_t group;
+};
+
+/* Key/value rows of mlx_device_info; text NULL means the value is a number. */
+struct be_info_row {
+    const char *key;
+    const char *text;
+    size_t number;
+};
+
+struct be {
+    const char *name;
+    enum dev_type type;
+
+    /* Opens the device once; later calls give the same answer. ERR_UNSUPPORTED with the reason in
+     * the text when there is no usable device. Thread-safety: safe. */
+    enum err (*open)(void);
+    int (*device_count)(void);
+    /* False for a software device, which is never the default. */
+    bool (*is_hardware)(void);
+    /* Rows live for the process. */
+    enum err (*device_info)(const struct be_info_row **rows, size_t *n, int index);
+
+    /* ---- memory; thread-safety: safe ---- */
+    /* A buffer of at least size > 0 bytes. */
+    enum err (*buf_alloc)(struct buf **out, size_t size);
+    /* Returns the memory to the cache or the system. Not called while work is in flight. */
+    void (*buf_free)(struct buf *b);
+    /* A copy of src (home: this or the other backend) for the side that lacks it: for a GPU-home src
+     * a host-readable buffer, for a host-home src a GPU buffer. Blocks until the bytes are there.
+     * NULL in backends without memory of their own. */
+    enum err (*buf_mirror)(struct buf **out, struct buf *src);
+    /* True if the host reads and writes this backend's memory directly. */
+    bool (*is_unified)(void);
+    void (*cache_clear)(void);
+    /* Bytes the device can hold; the base of the default limits. */
+    size_t (*memory_size)(void);
+
+    /* ---- streams ---- */
+    enum err (*strm_open)(struct strm *s);
+    void (*strm_close)(struct strm *s);
+    /* Encodes an elementwise program over x->in into x->out. */
+    be_op_fn elementwise;
+    /* By op family; NULL = unsupported on this device. */
+    const be_op_fn *families;
+    enum err (*copy)(struct strm *s, const struct be_copy *c);
+    /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references. */
+    enum err (*hold)(struct strm *s, struct buf *const *bufs, size_t n);
+    /* Called after every step; commits at the backend's thresholds. */
+    enum err (*step_end)(struct strm *s);
+    /* Hands everything encoded to the device (MLX: finalize). */
+    enum err (*flush)(struct strm *s);
+    /* flush, then block until complete. */
+    enum err (*sync)(struct strm *s);
+
+    /* ---- events ---- */
+    /* Sets e->ticket. The work is committed by the next flush at the latest. */
+    enum err (*ev_record)(struct strm *s, struct ev *e);
+    /* Blocks. Thread-safety: safe, once the producer flushed. */
+    enum err (*ev_wait)(struct ev *e);
+    enum err (*ev_query)(bool *done, struct ev *e);
+    /* Later work of s waits for e, whose producer may be of any backend. */
+    enum err (*strm_wait)(struct strm *s, struct ev *e);
+
+    /* Releases a step's slot. */
+    void (*slot_free)(void *slot);
+    /* Text for `mlx info`: device, driver, memory, capabilities, what is missing. */
+    void (*describe)(FILE *out);
+};
+
+extern const struct be be_cpu;
+extern const struct be be_null;
+#if MLX_HAVE_VULKAN
+extern const struct be be_vulkan;
+#endif

@@ -1,0 +1,155 @@
+/* The graph: arrays, the op nodes that make them, and the buffers that hold their bytes.
+ *
+ * One node is one application of an op: its inputs, its params and, embedded, its output arrays. A
+ * user-visible array is a `struct arr`; it keeps its node alive, the node keeps its inputs alive. A
+ * leaf is a node without op. After evaluation a node is detached: it forgets op and inputs, and its
+ * arrays are leaves. Outputs of one node never reference each other, so there are no cycles. */
+#pragma once
+
+#include "core/common.h"
+#include "core/dtype.h"
+#include "core/err.h"
+#include "core/mem.h"
+#include "core/shape.h"
+
+struct be;
+struct ev;
+struct strm;
+
+/* ---- buffers ---- */
+
+/* The bytes behind arrays, shared by all views of them. A buffer has a home: the backend that
+ * allocated it and the only one that writes it. Another backend reads it through a mirror, a copy
+ * made on demand; memory that both can address (unified) needs none. Written only while fresh or
+ * donated, so a mirror never goes stale while it exists (donation drops it). */
+struct buf {
+    refcount rc;
+    const struct be *home;
+    size_t size;                  /* usable bytes; what the memory API counts */
+    void *host;                   /* host address, NULL if the host cannot read it quickly */
+    uint64_t addr;                /* device address, 0 if the GPU cannot read it */
+    void *priv;                   /* the home backend's bookkeeping */
+    _Atomic(struct buf *) mirror; /* copy on the other side, owned */
+    void (*dtor)(void *); /* adopted memory: called with dtor_arg when the bytes are released */
+    void *dtor_arg;
+};
+
+struct buf *buf_ref(struct buf *b);
+void buf_unref(struct buf **b);
+
+/* A host pointer to the valid bytes, for reading: the buffer itself or a mirror that is made now
+ * (the work that writes the buffer must be complete). Borrowed, lives as long as b. */
+MUST_CHECK enum err buf_host(const void **out, struct buf *b);
+
+/* ---- arrays ---- */
+
+enum arr_status { ARR_UNSCHEDULED, ARR_EVALUATED, ARR_AVAILABLE };
+
+struct arr {
+    refcount rc;
+    uint8_t dtype; /* enum dtype */
+    uint8_t ndim;
+    uint8_t flags;          /* enum layout_flags, valid once evaluated */
+    uint8_t pos;            /* index among the node's outputs */
+    _Atomic uint8_t status; /* enum arr_status */
+    bool tracer;
+    int64_t offset;   /* bytes from the buffer start to element [0, ..., 0] */
+    size_t size;      /* elements, product of the shape */
+    size_t data_size; /* elements of the buffer that the array spans */
+    struct buf *buf;  /* NULL until evaluated, and for empty arrays */
+    struct ev *ev;    /* attached by async eval until the work is complete */
+    struct node *node;
+    int32_t *shape;   /* ndim entries, in the node's allocation */
+    int64_t *strides; /* likewise; in elements, may be 0 or negative */
+};
+
+struct node {
+    refcount rc; /* outputs with references, plus eval's own */
+    uint16_t op; /* enum op_id; OP_NONE: leaf or detached */
+    uint16_t n_in, n_out;
+    uint32_t params_size;
+    struct strm *strm; /* borrowed: streams live for the process */
+    void *params;      /* padding-free struct of the op, in the node's allocation */
+    struct arr **in;   /* owned references */
+    struct arr *out;   /* n_out embedded arrays */
+    struct node *link; /* work list of the iterative free */
+    uint64_t mark;     /* eval's scratch: epoch and index of the walk in progress */
+};
+
+struct out_desc {
+    struct shp shape;
+    enum dtype dtype;
+};
+
+/* Makes a node with n_out outputs; outs[i] receives one reference each. Takes a reference on every
+ * input. params (params_size bytes) are copied. A float64 array on a GPU stream is ERR_ARG. */
+struct node_params {
+    uint16_t op;
+    struct strm *strm;
+    struct arr *const *in;
+    size_t n_in;
+    const void *params;
+    size_t params_size;
+    const struct out_desc *out;
+    size_t n_out;
+};
+MUST_CHECK enum err node_new(struct arr **outs, const struct node_params *p);
+
+/* The common case: one output. */
+#define arr_new_op(out_, ...) node_new(out_, &(struct node_params){ .n_out = 1, __VA_ARGS__ })
+
+/* A leaf without storage (placeholder, scratch). */
+MUST_CHECK enum err arr_new_empty(struct arr **out, const struct shp *s, enum dtype t);
+/* A leaf with host memory copied from data (row-major); data NULL leaves the bytes unset. */
+MUST_CHECK enum err arr_new_data(struct arr **out, const void *data, const struct shp *s,
+                                 enum dtype t);
+/* A 0-d leaf. value points to one element of type t. */
+MUST_CHECK enum err arr_new_scalar(struct arr **out, const void *value, enum dtype t);
+/* A 0-d leaf of type t with the value converted from double. */
+MUST_CHECK enum err arr_new_number(struct arr **out, double value, enum dtype t);
+
+struct arr *arr_ref(struct arr *a);
+/* Drops a reference and nulls the pointer. Iterative: a graph of a million nodes does not recurse.
+ */
+void arr_unref(struct arr **a);
+
+static inline size_t arr_nbytes(const struct arr *a)
+{
+    return a->size * dt_size((enum dtype)a->dtype);
+}
+
+void arr_shape(struct shp *out, const struct arr *a);
+
+static inline bool arr_is_scheduled(const struct arr *a)
+{
+    return atomic_load_explicit(&a->status, memory_order_acquire) != ARR_UNSCHEDULED;
+}
+
+/* True if evaluated and complete; drops a signalled event. *out false while work is pending.
+ * An asynchronous error of the producing stream surfaces here. */
+MUST_CHECK enum err arr_is_available(bool *out, struct arr *a);
+/* Blocks until the bytes are there. ERR_ARG for an unscheduled array. */
+MUST_CHECK enum err arr_wait(struct arr *a);
+
+/* Evaluates if needed, waits, and gives a host pointer to element [0, ..., 0]. */
+MUST_CHECK enum err arr_host(const void **out, struct arr *a);
+
+/* ---- storage, for backends; called while the node is being evaluated ---- */
+
+/* Gives a its own storage on the stream's device: offset 0, row-major, data_size = size. */
+MUST_CHECK enum err arr_alloc(struct arr *a, const struct be *home);
+/* Storage with explicit layout (an output that inherits its input's strides). */
+MUST_CHECK enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home);
+/* Shares src's buffer: strides, flags, data_size and an element offset relative to src. */
+void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
+               size_t data_size, int64_t element_offset);
+/* Shares buffer and layout of an array with the same shape. */
+void arr_share_all(struct arr *a, const struct arr *src);
+
+/* True if only the consumer's input list holds a and nothing else holds its bytes. */
+bool arr_is_donatable(const struct arr *a, const struct be *home);
+/* arr_is_donatable, same item size as out, and not a big buffer under a small array. */
+bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct be *home);
+
+/* Forgets op, params and inputs: the outputs become leaves. */
+void node_detach(struct node *n);

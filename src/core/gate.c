@@ -1,0 +1,113 @@
+#include "core/gate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/log.h"
+
+extern char **environ;
+
+const struct gate_info gate_table[GATE_COUNT] = {
+#define GATE(id, kind, def, min, max, variable, text)                                              \
+    [GATE_##id] = { GATE_KIND_##kind, def, min, max, variable, text },
+#include "core/gate.def"
+#undef GATE
+};
+
+static _Atomic int64_t int_values[GATE_COUNT];
+static const char *_Atomic text_values[GATE_COUNT];
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+
+static bool parse_bool(const char *s, int64_t *value)
+{
+    static const struct {
+        const char *word;
+        int64_t value;
+    } words[] = { { "1", 1 },  { "0", 0 },   { "true", 1 }, { "false", 0 },
+                  { "on", 1 }, { "off", 0 }, { "yes", 1 },  { "no", 0 } };
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcasecmp(s, words[i].word) == 0) {
+            *value = words[i].value;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_int(const char *s, const struct gate_info *g, int64_t *value)
+{
+    char *end;
+
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (errno || end == s || *end || v < g->min || v > g->max)
+        return false;
+    *value = v;
+    return true;
+}
+
+static void read_gate(enum gate id)
+{
+    const struct gate_info *g = &gate_table[id];
+    const char *s = getenv(g->variable);
+    int64_t value = g->def;
+
+    if (g->kind == GATE_KIND_TEXT) {
+        atomic_store(&text_values[id], s && *s ? s : NULL);
+        return;
+    }
+    if (s && !(g->kind == GATE_KIND_BOOL ? parse_bool(s, &value) : parse_int(s, g, &value)))
+        log_early("%s=%s is not a valid setting, using %lld", g->variable, s, (long long)g->def);
+    atomic_store(&int_values[id], value);
+}
+
+static void read_all(void)
+{
+    for (int i = 0; i < GATE_COUNT; i++)
+        read_gate((enum gate)i);
+}
+
+int64_t gate_int(enum gate id)
+{
+    pthread_once(&read_once, read_all);
+    return atomic_load_explicit(&int_values[id], memory_order_relaxed);
+}
+
+const char *gate_text(enum gate id)
+{
+    pthread_once(&read_once, read_all);
+    return atomic_load_explicit(&text_values[id], memory_order_relaxed);
+}
+
+int64_t gate_set_int(enum gate id, int64_t value)
+{
+    pthread_once(&read_once, read_all);
+    return atomic_exchange(&int_values[id], value);
+}
+
+const char *gate_set_text(enum gate id, const char *value)
+{
+    pthread_once(&read_once, read_all);
+    return atomic_exchange(&text_values[id], value);
+}
+
+static bool known(const char *name, size_t len)
+{
+    for (int i = 0; i < GATE_COUNT; i++)
+        if (strlen(gate_table[i].variable) == len && memcmp(gate_table[i].variable, name, len) == 0)
+            return true;
+    return false;
+}
+
+void gate_warn_unknown(void)
+{
+    for (char **e = environ; e && *e; e++) {
+        size_t len = strcspn(*e, "=");
+        if (strncmp(*e, "MLX_", 4) == 0 && !known(*e, len))
+            log_warn("unknown setting %.*s", (int)len, *e);
+    }
+}

@@ -1,0 +1,39 @@
+/* Settings: one row in gate.def each, read once from the environment. The only getenv of the
+ * project. */
+#pragma once
+
+#include "core/common.h"
+
+enum gate_kind { GATE_KIND_BOOL, GATE_KIND_INT, GATE_KIND_TEXT };
+
+enum gate {
+#define GATE(id, ...) GATE_##id,
+#include "core/gate.def"
+#undef GATE
+    GATE_COUNT
+};
+
+struct gate_info {
+    enum gate_kind kind;
+    int64_t def, min, max;
+    const char *variable, *text;
+};
+
+extern const struct gate_info gate_table[GATE_COUNT];
+
+/* Value of a BOOL or INT setting. Thread-safety: safe. */
+int64_t gate_int(enum gate id);
+static inline bool gate_on(enum gate id)
+{
+    return gate_int(id) != 0;
+}
+
+/* Value of a TEXT setting, NULL when unset. Borrowed for the life of the process. */
+const char *gate_text(enum gate id);
+
+/* Scoped override: sets a value and returns the previous one. For tests and the command line. */
+int64_t gate_set_int(enum gate id, int64_t value);
+const char *gate_set_text(enum gate id, const char *value);
+
+/* Warns about MLX_ variables that no row knows. Called once when the library starts. */
+void gate_warn_unknown(void);

@@ -1,0 +1,86 @@
+/* Host memory: allocation that can fail, a typed growable vector, a scratch arena, reference
+ * counts.
+ *
+ * Every allocation of the library goes through here, so that tests can make the n-th one fail. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/common.h"
+#include "core/err.h"
+
+/* Zeroed memory, or NULL with the error text set. mem_free accepts NULL. Thread-safety: safe. */
+void *mem_alloc(size_t size);
+void *mem_alloc_array(size_t n, size_t size);
+void mem_free(void *p);
+char *mem_strdup(const char *s);
+
+/* Like mem_alloc without zeroing, aligned to a cache line; released with mem_free. For payloads. */
+void *mem_alloc_aligned(size_t size);
+
+/* The n-th allocation from now on fails (1 = the next one), and all after it until reset with 0.
+ * For tests; counts over all threads. */
+void mem_fail_after(size_t n);
+
+/* ---- typed growable vector: struct { T *v; size_t n, cap; } ---- */
+
+#define VEC(T)                                                                                     \
+    struct {                                                                                       \
+        T *v;                                                                                      \
+        size_t n, cap;                                                                             \
+    }
+
+MUST_CHECK enum err vec_grow_(void *pv, size_t *cap, size_t need, size_t elem);
+
+/* Room for `extra` more elements. Evaluates to enum err. */
+#define VEC_RESERVE(vec, extra)                                                                    \
+    ((vec)->n + (extra) <= (vec)->cap                                                              \
+         ? ERR_OK                                                                                  \
+         : vec_grow_(&(vec)->v, &(vec)->cap, (vec)->n + (extra), sizeof *(vec)->v))
+
+/* Appends one element. Evaluates to enum err. */
+#define VEC_PUSH(vec, ...)                                                                         \
+    (VEC_RESERVE(vec, 1) != ERR_OK ? ERR_NO_MEMORY : ((vec)->v[(vec)->n++] = (__VA_ARGS__), ERR_OK))
+
+#define VEC_FINI(vec)                                                                              \
+    do {                                                                                           \
+        mem_free((vec)->v);                                                                        \
+        (vec)->v = NULL;                                                                           \
+        (vec)->n = (vec)->cap = 0;                                                                 \
+    } while (0)
+
+/* ---- scratch arena: many small allocations, one release ---- */
+
+struct arena_block;
+struct arena {
+    struct arena_block *head;
+};
+
+/* Zeroed, 16-byte aligned memory that lives until arena_fini. NULL with the error text set. */
+void *arena_alloc(struct arena *a, size_t size);
+void arena_fini(struct arena *a);
+
+/* ---- reference counts ---- */
+
+typedef atomic_int refcount;
+
+static inline void ref_inc(refcount *rc)
+{
+    atomic_fetch_add_explicit(rc, 1, memory_order_relaxed);
+}
+
+/* Drops one reference; true when it was the last. Orders the other owners' writes before a free. */
+static inline bool ref_dec(refcount *rc)
+{
+    if (atomic_fetch_sub_explicit(rc, 1, memory_order_release) != 1)
+        return false;
+    atomic_thread_fence(memory_order_acquire);
+    return true;
+}
+
+static inline int ref_get(const refcount *rc)
+{
+    return atomic_load_explicit(rc, memory_order_acquire);
+}

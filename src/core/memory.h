@@ -1,0 +1,32 @@
+/* Memory accounting behind MLX's memory API, shared by all allocators. Thread-safety: safe. */
+#pragma once
+
+#include "core/common.h"
+#include "core/err.h"
+
+struct buf;
+struct be;
+
+/* Allocators report what they hand out and take back, and what they keep cached. */
+void memory_acquire(size_t bytes);
+void memory_release(size_t bytes);
+void memory_cached(int64_t delta);
+
+size_t memory_active(void);
+size_t memory_peak(void);
+size_t memory_cache(void);
+void memory_reset_peak(void);
+size_t memory_limit(void);
+size_t memory_cache_limit(void);
+/* Active plus cached bytes above which an allocator releases cached buffers before growing. */
+size_t memory_gc_limit(void);
+size_t memory_set_limit(size_t limit);
+size_t memory_set_cache_limit(size_t limit);
+void memory_clear_cache(void);
+
+/* A buffer for a leaf that the host fills: GPU memory where the GPU's memory is unified and open,
+ * else host memory. */
+MUST_CHECK enum err memory_alloc_host(struct buf **out, size_t size);
+/* Adopts memory of the caller; dtor(arg) runs when the bytes are no longer needed. */
+MUST_CHECK enum err memory_adopt(struct buf **out, void *data, size_t size, void (*dtor)(void *),
+                                 void *arg);

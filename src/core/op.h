@@ -1,0 +1,71 @@
+/* The op table: one row of ops.def per op. */
+#pragma once
+
+#include "core/common.h"
+#include "core/op_params.h"
+
+struct arr;
+struct node;
+
+enum op_id {
+    OP_NONE, /* leaf or detached */
+#define OP(id, ...) OP_##id,
+#include "ops/ops.def"
+#undef OP
+    OP_COUNT
+};
+
+/* What runs the op: elementwise families become programs (fx.h), views are shared by all backends,
+ * the rest is one function of a backend each. */
+enum op_family {
+    OP_FAMILY_NONE,
+    OP_FAMILY_UNARY,
+    OP_FAMILY_BINARY,
+    OP_FAMILY_TERNARY,
+    OP_FAMILY_DIVMOD,
+    OP_FAMILY_ARANGE,
+    OP_FAMILY_FULL,
+    OP_FAMILY_RANDOM_BITS,
+    OP_FAMILY_VIEW,
+    OP_FAMILY_CONCATENATE,
+    OP_FAMILY_GATHER,
+    OP_FAMILY_PAD,
+    OP_FAMILY_ARG_REDUCE,
+    OP_FAMILY_LOGSUMEXP,
+    OP_FAMILY_REDUCE,
+    OP_FAMILY_SOFTMAX,
+    OP_FAMILY_MATMUL,
+    OP_FAMILY_COUNT
+};
+
+enum op_flags {
+    OPF_FUSE = 1,     /* may be part of an elementwise program */
+    OPF_COMMUTES = 2,
+    OPF_BOOL_OUT = 4,
+    OPF_VIEW = 8,     /* shares its input's bytes */
+};
+
+/* Gradient and batching rules; the transforms that call them fix their signatures. */
+struct vjp_call;
+struct jvp_call;
+struct vmap_call;
+typedef enum err (*op_vjp_fn)(struct vjp_call *);
+typedef enum err (*op_jvp_fn)(struct jvp_call *);
+typedef enum err (*op_vmap_fn)(struct vmap_call *);
+
+struct op_info {
+    const char *name;
+    uint8_t family; /* enum op_family */
+    uint8_t flags;  /* enum op_flags */
+    uint16_t params_size;
+    op_vjp_fn vjp;
+    op_jvp_fn jvp;
+    op_vmap_fn vmap;
+};
+
+extern const struct op_info op_table[OP_COUNT];
+
+static inline const char *op_name(enum op_id id)
+{
+    return op_table[id].name;
+}

@@ -1,0 +1,84 @@
+/* Parameters of ops: plain structs without padding, zero-initialised, so that equality is memcmp and
+ * a hash runs over the bytes. Axes are normalised (not negative) when the node is made. */
+#pragma once
+
+#include "core/shape.h"
+
+struct none_params {
+    char unused;
+};
+
+struct axis_params {
+    int32_t axis;
+};
+
+struct axes_params { /* ExpandDims: axes in the output; Squeeze: in the input; Transpose: a permutation */
+    int32_t n;
+    int32_t axis[SHP_MAX];
+};
+
+struct arange_params {
+    double start, stop, step;
+};
+
+struct random_bits_params { /* input: keys of shape [..., 2] */
+    int32_t width;          /* bytes per value: 1, 2 or 4 */
+};
+
+struct as_strided_params {
+    int64_t strides[SHP_MAX];
+    int64_t offset; /* in elements */
+};
+
+struct contiguous_params {
+    int32_t allow_col_major;
+};
+
+struct flatten_params {
+    int32_t start, end;
+};
+
+struct unflatten_params {
+    int32_t axis;
+};
+
+struct slice_params { /* normalised: start is the first element taken, step may be negative */
+    int32_t n;
+    int32_t start[SHP_MAX], stop[SHP_MAX], step[SHP_MAX];
+};
+
+struct split_params {
+    int32_t axis;
+};
+
+struct gather_params { /* inputs: src, then one index array per axis */
+    int32_t n_axes;
+    int32_t axis[SHP_MAX];
+    int32_t slice_size[SHP_MAX]; /* one per dimension of src */
+};
+
+struct pad_params { /* inputs: x, the 0-d pad value */
+    int32_t n;
+    int32_t axis[SHP_MAX], low[SHP_MAX], high[SHP_MAX];
+};
+
+enum reduce_kind { REDUCE_AND, REDUCE_OR, REDUCE_SUM, REDUCE_PROD, REDUCE_MIN, REDUCE_MAX };
+
+struct reduce_params { /* sorted axes; the output keeps them as size 1 */
+    int32_t kind;      /* enum reduce_kind */
+    int32_t n;
+    int32_t axis[SHP_MAX];
+};
+
+struct arg_reduce_params {
+    int32_t is_max; /* else argmin */
+    int32_t axis;   /* kept as size 1 */
+};
+
+struct softmax_params {
+    int32_t precise; /* accumulate in float32 */
+};
+
+struct addmm_params { /* inputs: a, b, c; alpha * a @ b + beta * c */
+    float alpha, beta;
+};

@@ -1,0 +1,11 @@
+/* In-flight accounting and back-pressure (contract 3.6). Thread-safety: safe. */
+#pragma once
+
+#include "core/common.h"
+
+/* Backends call these around a counted task: a GPU commit at a threshold, every tenth CPU dispatch. */
+void sched_task_begin(void);
+void sched_task_end(void);
+int sched_active(void);
+/* Returns at once if at most one task is active, else blocks until the count drops. */
+void sched_wait_for_one(void);

@@ -1,0 +1,24 @@
+#include "core/stat.h"
+
+#include <inttypes.h>
+
+const char *const stat_text[STAT_COUNT] = {
+#define STAT(id, text) [STAT_##id] = text,
+#include "core/stat.def"
+#undef STAT
+};
+
+_Atomic uint64_t stat_values[STAT_COUNT];
+
+void stat_reset(void)
+{
+    for (int i = 0; i < STAT_COUNT; i++)
+        atomic_store(&stat_values[i], 0);
+}
+
+void stat_print(FILE *out)
+{
+    for (int i = 0; i < STAT_COUNT; i++)
+        if (stat_get((enum stat)i))
+            fprintf(out, "%12" PRIu64 "  %s\n", stat_get((enum stat)i), stat_text[i]);
+}

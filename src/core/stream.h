@@ -1,0 +1,73 @@
+/* Devices, streams and events.
+ *
+ * A stream is an ordered queue of work on one device. It may be used only on the thread that made it
+ * (contract section 4). Streams live for the process. */
+#pragma once
+
+#include <pthread.h>
+
+#include "core/common.h"
+#include "core/err.h"
+#include "core/mem.h"
+
+struct be;
+
+enum dev_type { DEV_CPU, DEV_GPU, DEV_TYPE_COUNT };
+
+struct dev {
+    enum dev_type type;
+    int index;
+};
+
+struct strm {
+    int index; /* from one counter shared by all devices */
+    struct dev dev;
+    const struct be *be;
+    pthread_t owner;
+    void *priv;          /* the backend's encoder, made by strm_open */
+    struct strm *next;   /* the thread's or the process's list */
+    /* The first asynchronous failure; raised once and cleared. Guarded by note_lock. */
+    pthread_mutex_t note_lock;
+    struct err_note note;
+};
+
+/* The backend behind a device type; NULL if the library was built without it. */
+const struct be *dev_backend(enum dev_type type);
+/* True if the backend opens and index is below its device count. Never an error. */
+bool dev_is_available(struct dev d);
+
+struct dev dev_default(void);
+MUST_CHECK enum err dev_set_default(struct dev d);
+
+MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
+/* The calling thread's default stream on d, made on first use. */
+MUST_CHECK enum err strm_default(struct strm **out, struct dev d);
+void strm_set_default(struct strm *s);
+struct strm *strm_by_index(int index);
+MUST_CHECK enum err strm_synchronize(struct strm *s);
+/* ERR_RUNTIME when called from a thread that did not make the stream. */
+MUST_CHECK enum err strm_check_thread(const struct strm *s);
+
+/* Stores an asynchronous failure (the first wins) / raises and clears it. Thread-safety: safe. */
+void strm_note_error(struct strm *s, enum err code);
+MUST_CHECK enum err strm_raise_error(struct strm *s);
+
+/* ---- events: "everything given to this stream so far is complete" ---- */
+
+struct ev {
+    refcount rc;
+    struct strm *strm;     /* producer */
+    uint64_t ticket;       /* the producer backend's mark, set by ev_record */
+    _Atomic bool done;
+    struct err_note note;  /* failure of the producer; guarded by the producer's note_lock */
+};
+
+/* Records the event on s: it completes when the work given to s so far has. */
+MUST_CHECK enum err ev_new(struct ev **out, struct strm *s);
+struct ev *ev_ref(struct ev *e);
+void ev_unref(struct ev **e);
+/* Host side: blocks; raises the producer's failure. */
+MUST_CHECK enum err ev_wait(struct ev *e);
+MUST_CHECK enum err ev_query(bool *done, struct ev *e);
+/* Later work of s starts only after the event. No-op when s is the producer. */
+MUST_CHECK enum err ev_wait_on(struct strm *s, struct ev *e);
