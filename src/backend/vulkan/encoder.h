@@ -1,0 +1,67 @@
+/* The command encoder of one stream: bind, track hazards, dispatch.
+ *
+ * A dispatch is declared in three steps: every array it reads (vk_enc_read) and writes
+ * (vk_enc_write) gives back a device address for the argument block, then vk_enc_dispatch emits at
+ * most one barrier and the dispatch. Reads and writes declared since the last dispatch belong to the
+ * next one. Thread-safety: the stream's owner thread only. */
+#pragma once
+
+#include "backend/backend.h"
+#include "backend/vulkan/pipeline.h"
+
+struct vk_enc;
+
+/* The stream's encoder; opens a command buffer if none is open. Raises a stored stream error. */
+MUST_CHECK enum err vk_enc_get(struct vk_enc **out, struct strm *s);
+
+/* Address of element [0, ..., 0] of a. The byte range a spans is what the hazard check sees.
+ * An array whose bytes live on the host is uploaded first. */
+MUST_CHECK enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a);
+MUST_CHECK enum err vk_enc_write(struct vk_enc *e, uint64_t *addr, const struct arr *a);
+/* As vk_enc_write for one of several dispatches that write disjoint parts of a (non-zero group):
+ * no order among writes of the same group. */
+MUST_CHECK enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a,
+                                      uint32_t group);
+/* Scratch memory that lives until the command retires; declares a write of the next dispatch. */
+MUST_CHECK enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size);
+/* Declares that the next dispatch reads (or writes) scratch memory again. */
+void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
+void vk_enc_scratch_write(struct vk_enc *e, uint64_t addr, size_t size);
+
+/* Arguments: at most 128 bytes travel as push constants. */
+#define VK_PUSH_MAX 128
+/* A larger argument block: copied to memory the GPU reads fast; its address goes into the push
+ * constants. Lives until the command retires. Needs no hazard tracking. */
+MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
+
+struct vk_grid {
+    uint32_t x, y, z; /* workgroups */
+};
+MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
+                                    size_t push_size, struct vk_grid grid);
+
+/* Limits and capabilities that kernels choose by. */
+struct vk_limits {
+    uint32_t subgroup_size;            /* default size of the device */
+    uint32_t min_subgroup, max_subgroup; /* equal when the size cannot be required */
+    uint32_t max_workgroup_size;       /* invocations */
+    uint32_t max_groups[3];
+    uint32_t shared_memory;            /* bytes per workgroup */
+    uint32_t compute_units;            /* estimate, for choosing how far to split work */
+    uint32_t caps;                     /* enum vk_cap mask */
+    bool is_software;
+};
+const struct vk_limits *vk_limits_get(void);
+
+/* Beyond the floor, used where present: CAP(id, text). */
+enum vk_cap {
+    VK_CAP_COOPMAT = 1,
+    VK_CAP_COOPMAT2 = 2,
+    VK_CAP_BFLOAT16 = 4,
+    VK_CAP_INT_DOT = 8,
+    VK_CAP_FLOAT_ATOMICS = 16,
+    VK_CAP_MEMORY_BUDGET = 32,
+    VK_CAP_EXTERNAL_HOST = 64,
+    VK_CAP_SUBGROUP_SIZE = 128,
+    VK_CAP_PIPELINE_STATS = 256,
+};

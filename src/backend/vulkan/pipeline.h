@@ -1,0 +1,23 @@
+/* Pipelines by (module, specialization): in memory, and through a VkPipelineCache on disk. */
+#pragma once
+
+#include "core/common.h"
+#include "core/err.h"
+
+/* What the encoder needs to dispatch: opaque outside pipeline.c and encoder.c. */
+struct vk_pipe;
+
+#define VK_MAX_SPEC 16
+
+struct vk_pipe_params {
+    const char *name;       /* for debug labels, statistics and traces */
+    uint64_t key;           /* identifies the module: equal keys mean equal words */
+    const uint32_t *words;  /* SPIR-V; read only when the pipeline is not there yet */
+    size_t n_words;
+    const uint32_t *spec;
+    int n_spec;
+    uint32_t subgroup_size; /* required size, 0 = the driver's choice */
+};
+
+/* Finds or builds. A build holds no lock that other pipelines need. Thread-safety: safe. */
+MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p);
