@@ -1,0 +1,40 @@
+/* Additions of mlx-vulkan, not in mlx-c and not included by mlx.h. Conventions: see mlx.h.
+ *
+ * Programs that must build against mlx-c as well do without this header. */
+#ifndef MLX_EXT_H
+#define MLX_EXT_H
+
+#include <stdint.h>
+
+#include "mlx/c/string.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Text of the last failure on the calling thread, "" if there was none. Unlike the text that the
+ * error handler gets, it has no place of origin at its end. Borrowed: valid until the next failure
+ * on this thread. */
+const char *mlx_last_error(void);
+
+/* Value of a counter, by its name in lower case, such as "dispatches" or "pipeline_builds"; the
+ * command `mlx info` lists them. Counters run from the start of the process. 2 if there is none of
+ * that name. Thread-safety: safe. */
+int mlx_stats_get(uint64_t *value, const char *name);
+
+/* Value of a setting, by the name of its environment variable, such as "MLX_VK_ENABLE_COOPMAT": a
+ * number as decimal text, or the text itself, "" where it is unset. `mlx gates` lists them. 2 if
+ * there is none of that name. */
+int mlx_setting_get(mlx_string *value, const char *name);
+
+/* Changes a setting for the process, as if the variable had held value at the start; value may be
+ * NULL, which restores the default. An error if value does not fit, and the setting is as before;
+ * 2 if there is none of that name. Settings that are read when a device is opened take effect only
+ * before that. Thread-safety: safe. */
+int mlx_setting_set(const char *name, const char *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

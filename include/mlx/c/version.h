@@ -1,0 +1,18 @@
+/* Version of the library. Conventions: see mlx.h. */
+#ifndef MLX_VERSION_H
+#define MLX_VERSION_H
+
+#include "mlx/c/string.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes the version of MLX whose behaviour this library follows, e.g. "0.31.2". */
+int mlx_version(mlx_string *str_);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
