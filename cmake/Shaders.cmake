@@ -23,27 +23,33 @@ find_shader_tool(glslc glslc "${MLX_GLSLC}")
 find_shader_tool(spirv_val spirv-val "${MLX_SPIRV_VAL}")
 message(STATUS "GLSL compiler: ${glslc}")
 
-set(glsl_flags --target-env=vulkan1.2 -Werror "-I${kernel_dir}")
-set(spirv_val_flags --target-env vulkan1.2 --scalar-block-layout)
+# Everything compiles for the floor of the runtime, Vulkan 1.2, except what only exists on newer
+# devices and, as cooperative_matrix2 does, asks for a newer SPIR-V.
+set(glsl_flags -Werror "-I${kernel_dir}")
+set(env_base vulkan1.2)
+set(env_coopmat vulkan1.2)
+set(env_coopmat2 vulkan1.3)
+set(env_bfloat16 vulkan1.3)
 
 # glsl_<need> says whether this glslc knows the dialect that a row needs.
 set(glsl_base ON)
 foreach(need coopmat coopmat2 bfloat16)
     set(probe "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp")
-    execute_process(COMMAND "${glslc}" ${glsl_flags} -o "${kernel_out}/probe.spv" "${probe}"
-        RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    execute_process(COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_${need}}"
+        -o "${kernel_out}/probe.spv" "${probe}" RESULT_VARIABLE failed
+        OUTPUT_QUIET ERROR_QUIET)
     set(glsl_${need} ON)
     if(failed)
         set(glsl_${need} OFF)
     endif()
 endforeach()
 
-# add_spirv(OUT source flags...): compiles and checks one module.
-function(add_spirv out source)
+# add_spirv(out source env flags...): compiles and checks one module.
+function(add_spirv out source env)
     add_custom_command(OUTPUT "${out}"
-        COMMAND "${glslc}" ${glsl_flags} ${ARGN} -MD -MF "${out}.d" -MT "${out}" -o "${out}"
+        COMMAND "${glslc}" ${glsl_flags} "--target-env=${env}" ${ARGN} -MD -MF "${out}.d" -MT "${out}" -o "${out}"
             "${source}"
-        COMMAND "${spirv_val}" ${spirv_val_flags} "${out}"
+        COMMAND "${spirv_val}" --target-env "${env}" --scalar-block-layout "${out}"
         DEPENDS "${source}" "${glslc}" DEPFILE "${out}.d" COMMENT "SPIR-V ${out}" VERBATIM)
 endfunction()
 
@@ -83,7 +89,7 @@ foreach(module IN LISTS modules)
         string(TOUPPER "${dtype}" upper)
         list(APPEND macros "-DDT_NAME=${dtype}" "-DDT_${upper}=1")
     endif()
-    add_spirv("${kernel_out}/${name}.spv" "${kernel_dir}/${file}" -O ${macros})
+    add_spirv("${kernel_out}/${name}.spv" "${kernel_dir}/${file}" ${env_${needs}} -O ${macros})
     list(APPEND spirv_files "${kernel_out}/${name}.spv")
     string(APPEND manifest_text "${id} ${dtype} ${kernel_out}/${name}.spv\n")
 endforeach()
@@ -108,7 +114,7 @@ if(elementwise)
     set(lib_spv "${kernel_out}/elementwise.spv")
     set(lib_c "${MLX_GENERATED}/spirv_lib.c")
     set(gen_lib "${PROJECT_SOURCE_DIR}/tools/gen_spirv_lib.py")
-    add_spirv("${lib_spv}" "${elementwise}" -O0)
+    add_spirv("${lib_spv}" "${elementwise}" ${env_base} -O0)
     add_custom_command(OUTPUT "${lib_c}"
         COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" "${lib_spv}" "${lib_c}"
         DEPENDS "${gen_lib}" "${lib_spv}" COMMENT "Packing the elementwise library" VERBATIM)
