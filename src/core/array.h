@@ -37,6 +37,12 @@ struct buf {
 struct buf *buf_ref(struct buf *b);
 void buf_unref(struct buf **b);
 
+/* The copy of b for the side that lacks its bytes, made by maker->buf_mirror on first use. Borrowed,
+ * lives as long as b. Thread-safety: safe. */
+MUST_CHECK enum err buf_mirror(struct buf **out, struct buf *b, const struct be *maker);
+/* Forgets the mirror because the bytes are about to change. */
+void buf_drop_mirror(struct buf *b);
+
 /* A host pointer to the valid bytes, for reading: the buffer itself or a mirror that is made now
  * (the work that writes the buffer must be complete). Borrowed, lives as long as b. */
 MUST_CHECK enum err buf_host(const void **out, struct buf *b);
@@ -150,6 +156,10 @@ void arr_share_all(struct arr *a, const struct arr *src);
 bool arr_is_donatable(const struct arr *a, const struct be *home);
 /* arr_is_donatable, same item size as out, and not a big buffer under a small array. */
 bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct be *home);
+
+/* Keeps a node and its outputs alive while it is evaluated, outputs without references included. */
+void node_pin(struct node *n);
+void node_unpin(struct node *n);
 
 /* Forgets op, params and inputs: the outputs become leaves. */
 void node_detach(struct node *n);

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 
 struct be;
+struct plan_cache;
 
 enum dev_type { DEV_CPU, DEV_GPU, DEV_TYPE_COUNT };
 
@@ -25,7 +26,7 @@ struct strm {
     const struct be *be;
     pthread_t owner;
     void *priv;          /* the backend's encoder, made by strm_open */
-    struct strm *next;   /* the thread's or the process's list */
+    struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
     /* The first asynchronous failure; raised once and cleared. Guarded by note_lock. */
     pthread_mutex_t note_lock;
     struct err_note note;
@@ -58,12 +59,13 @@ struct ev {
     refcount rc;
     struct strm *strm;     /* producer */
     uint64_t ticket;       /* the producer backend's mark, set by ev_record */
-    _Atomic bool done;
-    struct err_note note;  /* failure of the producer; guarded by the producer's note_lock */
+    _Atomic bool done;     /* set by the producer's backend once it has seen completion */
 };
 
-/* Records the event on s: it completes when the work given to s so far has. */
+/* An event of s, not recorded yet: it is not done and must not be waited for. */
 MUST_CHECK enum err ev_new(struct ev **out, struct strm *s);
+/* It completes when the work given to its stream so far has. */
+MUST_CHECK enum err ev_record(struct ev *e);
 struct ev *ev_ref(struct ev *e);
 void ev_unref(struct ev **e);
 /* Host side: blocks; raises the producer's failure. */

@@ -1,0 +1,380 @@
+#include "core/array.h"
+
+#include "backend/backend.h"
+#include "core/eval.h"
+#include "core/memory.h"
+
+/* A donated or shared buffer may exceed what the array needs by this much; beyond it a small array
+ * would pin a big buffer (contract 1.6). */
+#define DONATION_SLACK 16384
+
+/* ---- making nodes ---- */
+
+struct block { /* offsets of the parts of a node's single allocation */
+    size_t out, in, params, strides, shape, size;
+};
+
+static struct block node_layout(const struct node_params *p)
+{
+    struct block b;
+    size_t dims = 0;
+
+    for (size_t i = 0; i < p->n_out; i++)
+        dims += (size_t)p->out[i].shape.ndim;
+    b.out = align_up(sizeof(struct node), 16);
+    b.in = b.out + p->n_out * sizeof(struct arr);
+    b.params = align_up(b.in + p->n_in * sizeof(struct arr *), 16);
+    b.strides = align_up(b.params + p->params_size, 16);
+    b.shape = b.strides + dims * sizeof(int64_t);
+    b.size = b.shape + dims * sizeof(int32_t);
+    return b;
+}
+
+static enum err check_outputs(const struct node_params *p)
+{
+    bool gpu = p->strm && p->strm->dev.type == DEV_GPU;
+    bool has_f64 = false;
+
+    for (size_t i = 0; i < p->n_out; i++) {
+        int64_t size, bytes;
+        has_f64 |= p->out[i].dtype == DT_FLOAT64;
+        if (!shp_size_checked(&p->out[i].shape, &size) ||
+            MUL_OVERFLOWS(size, (int64_t)dt_size(p->out[i].dtype), &bytes))
+            return err_set(ERR_OVERFLOW, "[array] The size of shape %s does not fit 64 bits.",
+                           shp_text(&p->out[i].shape));
+    }
+    for (size_t i = 0; i < p->n_in; i++)
+        has_f64 |= p->in[i]->dtype == DT_FLOAT64;
+    if (gpu && has_f64)
+        return err_set(ERR_ARG, "[%s] float64 is not supported on the GPU.",
+                       op_name((enum op_id)p->op));
+    return ERR_OK;
+}
+
+static void init_output(struct node *n, size_t i, const struct out_desc *d, bool tracer)
+{
+    struct arr *a = &n->out[i];
+
+    atomic_init(&a->rc, 1);
+    a->dtype = (uint8_t)d->dtype;
+    a->ndim = (uint8_t)d->shape.ndim;
+    a->flags = LAYOUT_ALL;
+    a->pos = (uint8_t)i;
+    a->tracer = tracer;
+    a->size = a->data_size = shp_size(&d->shape);
+    a->node = n;
+    memcpy(a->shape, d->shape.d, a->ndim * sizeof a->shape[0]);
+    shp_row_strides(a->strides, &d->shape);
+}
+
+enum err node_new(struct arr **outs, const struct node_params *p)
+{
+    enum err err = check_outputs(p);
+    if (err)
+        return err;
+
+    struct block b = node_layout(p);
+    char *base = mem_alloc(b.size);
+    if (!base)
+        return ERR_NO_MEMORY;
+
+    struct node *n = (struct node *)base;
+    int64_t *strides = (int64_t *)(base + b.strides);
+    int32_t *shape = (int32_t *)(base + b.shape);
+    bool tracer = false;
+
+    atomic_init(&n->rc, (int)p->n_out);
+    n->op = p->op;
+    n->n_in = (uint16_t)p->n_in;
+    n->n_out = (uint16_t)p->n_out;
+    n->strm = p->strm;
+    n->params_size = (uint32_t)p->params_size;
+    n->params = base + b.params;
+    n->in = (struct arr **)(base + b.in);
+    n->out = (struct arr *)(base + b.out);
+    if (p->params_size)
+        memcpy(n->params, p->params, p->params_size);
+    for (size_t i = 0; i < p->n_in; i++) {
+        n->in[i] = arr_ref(p->in[i]);
+        tracer |= p->in[i]->tracer;
+    }
+    for (size_t i = 0; i < p->n_out; i++) {
+        n->out[i].shape = shape;
+        n->out[i].strides = strides;
+        shape += p->out[i].shape.ndim;
+        strides += p->out[i].shape.ndim;
+        init_output(n, i, &p->out[i], tracer);
+        outs[i] = &n->out[i];
+    }
+    return ERR_OK;
+}
+
+enum err arr_new_empty(struct arr **out, const struct shp *s, enum dtype t)
+{
+    return arr_new_op(out, .op = OP_NONE, .out = &(struct out_desc){ *s, t });
+}
+
+enum err arr_new_data(struct arr **out, const void *data, const struct shp *s, enum dtype t)
+{
+    struct arr *a = NULL;
+    enum err err;
+
+    TRY(arr_new_empty(&a, s, t));
+    if (a->size) {
+        TRY(memory_alloc_host(&a->buf, arr_nbytes(a)));
+        if (data)
+            memcpy(a->buf->host, data, arr_nbytes(a));
+    }
+    a->flags = (uint8_t)shp_layout_flags(s, a->strides, a->size);
+    atomic_store(&a->status, ARR_AVAILABLE);
+    *out = a;
+    a = NULL;
+out:
+    arr_unref(&a);
+    return err;
+}
+
+enum err arr_new_scalar(struct arr **out, const void *value, enum dtype t)
+{
+    return arr_new_data(out, value, &(struct shp){ 0 }, t);
+}
+
+enum err arr_new_number(struct arr **out, double v, enum dtype t)
+{
+    union {
+        uint8_t u8;
+        uint16_t u16;
+        uint32_t u32;
+        uint64_t u64;
+        int64_t i64;
+        float f32;
+        double f64;
+        float c64[2];
+    } value = { .u64 = 0 };
+
+    switch (t) {
+    case DT_BOOL: value.u8 = v != 0; break;
+    case DT_UINT64: value.u64 = (uint64_t)v; break;
+    case DT_FLOAT16: value.u16 = dt_f32_to_f16((float)v); break;
+    case DT_BFLOAT16: value.u16 = dt_f32_to_bf16((float)v); break;
+    case DT_FLOAT32: value.f32 = (float)v; break;
+    case DT_FLOAT64: value.f64 = v; break;
+    case DT_COMPLEX64: value.c64[0] = (float)v; break;
+    default: value.i64 = (int64_t)v; break; /* little endian: narrower integers are its low bytes */
+    }
+    return arr_new_scalar(out, &value, t);
+}
+
+/* ---- references ---- */
+
+struct arr *arr_ref(struct arr *a)
+{
+    ref_inc(&a->rc);
+    return a;
+}
+
+/* May race with eval's own release of a sibling that nobody holds: the exchange picks one. */
+static void release_storage(struct arr *a)
+{
+    struct buf *b = __atomic_exchange_n(&a->buf, NULL, __ATOMIC_ACQ_REL);
+    struct ev *e = __atomic_exchange_n(&a->ev, NULL, __ATOMIC_ACQ_REL);
+
+    buf_unref(&b);
+    ev_unref(&e);
+}
+
+/* a lost its last reference: its node may follow, onto the work list. */
+static void dropped(struct arr *a, struct node **dead)
+{
+    struct node *n = a->node;
+
+    if (n->n_out > 1 && arr_is_scheduled(a))
+        release_storage(a);
+    if (ref_dec(&n->rc)) {
+        n->link = *dead;
+        *dead = n;
+    }
+}
+
+void arr_unref(struct arr **pa)
+{
+    struct arr *a = *pa;
+    struct node *dead = NULL;
+
+    *pa = NULL;
+    if (!a || !ref_dec(&a->rc))
+        return;
+    dropped(a, &dead);
+    while (dead) { /* a work list: a graph of a million nodes must not recurse */
+        struct node *n = dead;
+        dead = n->link;
+        for (int i = 0; i < n->n_in; i++)
+            if (ref_dec(&n->in[i]->rc))
+                dropped(n->in[i], &dead);
+        for (int i = 0; i < n->n_out; i++)
+            release_storage(&n->out[i]);
+        mem_free(n);
+    }
+}
+
+void node_pin(struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++)
+        if (atomic_fetch_add(&n->out[i].rc, 1) == 0)
+            ref_inc(&n->rc);
+}
+
+void node_unpin(struct node *n)
+{
+    /* Read first: every pinned output keeps the node, so only the last turn can free it. */
+    struct arr *out = n->out;
+    int n_out = n->n_out;
+
+    for (int i = 0; i < n_out; i++) {
+        struct arr *a = &out[i];
+        arr_unref(&a);
+    }
+}
+
+void node_detach(struct node *n)
+{
+    int n_in = n->n_in;
+
+    n->op = OP_NONE;
+    n->n_in = 0;
+    for (int i = 0; i < n_in; i++)
+        arr_unref(&n->in[i]);
+}
+
+/* ---- reading ---- */
+
+void arr_shape(struct shp *out, const struct arr *a)
+{
+    out->ndim = a->ndim;
+    memcpy(out->d, a->shape, a->ndim * sizeof a->shape[0]);
+}
+
+/* Guards the event pointer of arrays that several threads wait for. Never held across a wait. */
+static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct ev *take_event(struct arr *a)
+{
+    pthread_mutex_lock(&event_lock);
+    struct ev *e = a->ev ? ev_ref(a->ev) : NULL;
+    pthread_mutex_unlock(&event_lock);
+    return e;
+}
+
+static void complete(struct arr *a)
+{
+    pthread_mutex_lock(&event_lock);
+    struct ev *e = a->ev;
+    a->ev = NULL;
+    atomic_store(&a->status, ARR_AVAILABLE);
+    pthread_mutex_unlock(&event_lock);
+    ev_unref(&e);
+}
+
+enum err arr_is_available(bool *out, struct arr *a)
+{
+    enum arr_status status = (enum arr_status)atomic_load(&a->status);
+    struct ev *e = NULL;
+    enum err err = ERR_OK;
+
+    *out = status == ARR_AVAILABLE;
+    if (status != ARR_EVALUATED)
+        return ERR_OK;
+    e = take_event(a);
+    *out = true;
+    if (e)
+        TRY(ev_query(out, e));
+    if (*out)
+        complete(a);
+out:
+    ev_unref(&e);
+    return err;
+}
+
+enum err arr_wait(struct arr *a)
+{
+    struct ev *e = NULL;
+    enum err err = ERR_OK;
+
+    if (!arr_is_scheduled(a))
+        return err_set(ERR_ARG, "[array] The array has not been evaluated.");
+    if (atomic_load(&a->status) == ARR_AVAILABLE)
+        return ERR_OK;
+    e = take_event(a);
+    if (e)
+        err = ev_wait(e);
+    ev_unref(&e);
+    complete(a);
+    return err;
+}
+
+enum err arr_host(const void **out, struct arr *a)
+{
+    enum err err = arr_is_scheduled(a) ? arr_wait(a) : eval_arrays(&a, 1, false);
+    const void *base = NULL;
+
+    if (!err && a->buf)
+        err = buf_host(&base, a->buf);
+    *out = base ? (const char *)base + a->offset : NULL;
+    return err;
+}
+
+/* ---- storage ---- */
+
+enum err arr_alloc(struct arr *a, const struct be *home)
+{
+    struct shp s;
+
+    arr_shape(&s, a);
+    shp_row_strides(a->strides, &s);
+    a->offset = 0;
+    a->data_size = a->size;
+    a->flags = (uint8_t)shp_layout_flags(&s, a->strides, a->size);
+    return a->size ? memory_alloc(&a->buf, arr_nbytes(a), home) : ERR_OK;
+}
+
+enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home)
+{
+    memcpy(a->strides, layout->strides, a->ndim * sizeof a->strides[0]);
+    a->offset = 0;
+    a->data_size = layout->data_size;
+    a->flags = layout->flags;
+    return a->size ? memory_alloc(&a->buf, a->data_size * dt_size((enum dtype)a->dtype), home)
+                   : ERR_OK;
+}
+
+void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
+               size_t data_size, int64_t element_offset)
+{
+    if (a->strides != strides)
+        memmove(a->strides, strides, a->ndim * sizeof a->strides[0]);
+    a->flags = (uint8_t)flags;
+    a->data_size = data_size;
+    a->offset = src->offset + element_offset * (int64_t)dt_size((enum dtype)src->dtype);
+    a->buf = buf_ref(src->buf);
+}
+
+void arr_share_all(struct arr *a, const struct arr *src)
+{
+    arr_share(a, src, src->strides, src->flags, src->data_size, 0);
+}
+
+bool arr_is_donatable(const struct arr *a, const struct be *home)
+{
+    const struct buf *b = a->buf;
+
+    if (!b || b->dtor || ref_get(&a->rc) != 1 || ref_get(&b->rc) != 1 || a->tracer)
+        return false;
+    return b->home == home || (b->host && b->addr);
+}
+
+bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct be *home)
+{
+    return arr_is_donatable(a, home) &&
+           dt_size((enum dtype)a->dtype) == dt_size((enum dtype)out->dtype) &&
+           a->buf->size <= arr_nbytes(out) + DONATION_SLACK;
+}

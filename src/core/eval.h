@@ -1,0 +1,11 @@
+/* From outputs to a tape, from the tape to backend calls (contract section 3). */
+#pragma once
+
+#include "core/common.h"
+#include "core/err.h"
+
+struct arr;
+
+/* Evaluates the outputs and what they need. Synchronous: returns when the bytes are there.
+ * Asynchronous: returns when the work is handed to the devices; arrays carry their stream's event. */
+MUST_CHECK enum err eval_arrays(struct arr *const *outs, size_t n, bool async);

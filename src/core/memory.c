@@ -1,0 +1,142 @@
+#include "core/memory.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "core/mem.h"
+
+/* Defaults: MLX's fractions of the memory that the arrays live in (contract 5.6). */
+#define CPU_ONLY_CACHE ((size_t)32 << 20)
+
+static atomic_size_t active, peak, cached;
+/* SIZE_MAX: not set, the default applies. */
+static atomic_size_t limit = SIZE_MAX, cache_limit = SIZE_MAX;
+
+void memory_acquire(size_t bytes)
+{
+    size_t now = atomic_fetch_add(&active, bytes) + bytes;
+    size_t seen = atomic_load(&peak);
+
+    while (now > seen && !atomic_compare_exchange_weak(&peak, &seen, now))
+        ;
+}
+
+void memory_release(size_t bytes)
+{
+    atomic_fetch_sub(&active, bytes);
+}
+
+void memory_cached(int64_t delta)
+{
+    atomic_fetch_add(&cached, (size_t)delta);
+}
+
+size_t memory_active(void)
+{
+    return atomic_load(&active);
+}
+
+size_t memory_peak(void)
+{
+    return atomic_load(&peak);
+}
+
+size_t memory_cache(void)
+{
+    return atomic_load(&cached);
+}
+
+void memory_reset_peak(void)
+{
+    atomic_store(&peak, 0);
+}
+
+static size_t host_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
+}
+
+static size_t default_limit(void)
+{
+    const struct be *gpu = dev_backend(DEV_GPU);
+
+    if (gpu && gpu->open() == ERR_OK && gpu->is_hardware())
+        return gpu->memory_size() / 100 * 95;
+    return host_memory() / 10 * 8;
+}
+
+size_t memory_limit(void)
+{
+    size_t n = atomic_load(&limit);
+
+    return n == SIZE_MAX ? default_limit() : n;
+}
+
+size_t memory_cache_limit(void)
+{
+    size_t n = atomic_load(&cache_limit);
+
+    if (n != SIZE_MAX)
+        return n;
+    return dev_is_available((struct dev){ DEV_GPU, 0 }) ? memory_limit() : CPU_ONLY_CACHE;
+}
+
+size_t memory_gc_limit(void)
+{
+    return memory_limit() / 100 * 95;
+}
+
+size_t memory_set_limit(size_t n)
+{
+    size_t old = memory_limit();
+
+    atomic_store(&limit, n);
+    return old;
+}
+
+size_t memory_set_cache_limit(size_t n)
+{
+    size_t old = memory_cache_limit();
+
+    atomic_store(&cache_limit, n);
+    return old;
+}
+
+void memory_clear_cache(void)
+{
+    for (int t = 0; t < DEV_TYPE_COUNT; t++) {
+        const struct be *be = dev_backend((enum dev_type)t);
+        if (be && be->cache_clear && dev_is_available((struct dev){ (enum dev_type)t, 0 }))
+            be->cache_clear();
+    }
+}
+
+enum err memory_alloc(struct buf **out, size_t size, const struct be *home)
+{
+    const struct be *gpu = dev_backend(DEV_GPU);
+
+    if (home->type == DEV_CPU && gpu && gpu->open() == ERR_OK && gpu->is_unified())
+        home = gpu;
+    return home->buf_alloc(out, size);
+}
+
+enum err memory_alloc_host(struct buf **out, size_t size)
+{
+    return memory_alloc(out, size, &be_cpu);
+}
+
+enum err memory_adopt(struct buf **out, void *data, size_t size, void (*dtor)(void *), void *arg)
+{
+    struct buf *b = mem_alloc(sizeof *b);
+
+    if (!b)
+        return ERR_NO_MEMORY;
+    *b = (struct buf){ .home = &be_cpu, .size = size, .host = data, .dtor = dtor, .dtor_arg = arg };
+    atomic_init(&b->rc, 1);
+    memory_acquire(size);
+    *out = b;
+    return ERR_OK;
+}
