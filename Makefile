@@ -22,7 +22,8 @@ bootstrap:
 
 # A newer GLSL compiler is used where it can be had; without it some kernels are left out.
 $(BUILD)/toolchain/.tried: tools/get_glslc.sh | bootstrap
-	@tools/get_glslc.sh $(BUILD)/toolchain || echo "going on with the system's glslc"
+	@tools/get_glslc.sh $(BUILD)/toolchain || \
+	    echo "going on with the system's glslc (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
 configure: bootstrap $(BUILD)/toolchain/.tried
@@ -35,7 +36,8 @@ run: all
 test: all
 	@tools/run_tests.sh $(BUILD)
 
-check: all
+check: configure
+	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static
 	@tools/run_tests.sh $(BUILD) -L lint
 
 format:
