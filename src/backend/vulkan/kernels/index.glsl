@@ -1,0 +1,40 @@
+// From a row-major element number to an operand's element offset.
+//
+// Offsets are signed 64-bit (negative strides, arrays past 2^31 elements). The divisions are 32-bit
+// where the element number allows it, because 64-bit ones cost a subroutine each.
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Walk
+{
+    walk_args w;
+};
+
+int64_t walk_offset(Walk a, uint64_t index)
+{
+    int64_t offset = 0l;
+    int d = int(a.w.ndim) - 1;
+    for (; d >= 0 && index > 0xfffffffful; d--) {
+        uint64_t dim = uint64_t(a.w.dim[d]);
+        uint64_t next = index / dim;
+        offset += int64_t(index - next * dim) * a.w.stride[d];
+        index = next;
+    }
+    uint rest = uint(index);
+    for (; d >= 0; d--) {
+        uint next = rest / a.w.dim[d];
+        offset += int64_t(rest - next * a.w.dim[d]) * a.w.stride[d];
+        rest = next;
+    }
+    return offset;
+}
+
+// The same over a nest of at most four dimensions held in push constants (innermost last).
+int64_t walk4_offset(uint index, uvec4 dim, ivec4 stride)
+{
+    int64_t offset = 0l;
+    [[unroll]] for (int d = 3; d > 0; d--) {
+        uint next = index / dim[d];
+        offset += int64_t(index - next * dim[d]) * int64_t(stride[d]);
+        index = next;
+    }
+    return offset + int64_t(index) * int64_t(stride[0]);
+}
