@@ -9,3 +9,7 @@ void sched_task_end(void);
 int sched_active(void);
 /* Returns at once if at most one task is active, else blocks until the count drops. */
 void sched_wait_for_one(void);
+
+/* A backend without threads of its own registers how it notices that tasks are complete: called,
+ * without locks, by whoever waits. Set once, before the first task. */
+void sched_set_reaper(void (*reap)(void));
