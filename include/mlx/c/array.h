@@ -145,8 +145,8 @@ mlx_dtype mlx_array_dtype(const mlx_array arr);
 /* Computes the array and all that it depends on, and waits for it. */
 int mlx_array_eval(mlx_array arr);
 
-/* The only element of an array of size 1, evaluated first if need be, converted to the C type. An
- * error if the size is not 1. */
+/* The only element of an array of size 1, evaluated first if need be. The type must be that of the
+ * array: nothing is converted. An error if the size is not 1. */
 int mlx_array_item_bool(bool *res, const mlx_array arr);
 int mlx_array_item_uint8(uint8_t *res, const mlx_array arr);
 int mlx_array_item_uint16(uint16_t *res, const mlx_array arr);

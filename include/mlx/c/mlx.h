@@ -23,7 +23,9 @@
  * of the default device.
  *
  * Thread-safety: handles may be used by several threads, as long as none writes to the same handle
- * meanwhile. Arrays and graphs are shared freely. */
+ * meanwhile. Arrays that are evaluated are shared freely. A stream belongs to the thread that made
+ * it, and so does the evaluation of a graph built on it; each thread has its own default streams.
+ */
 #ifndef MLX_MLX_H
 #define MLX_MLX_H
 

@@ -1,8 +1,9 @@
 /* Streams: queues of work on a device. Conventions: see mlx.h.
  *
  * Ops of one stream run in order, ops of different streams may overlap; the library inserts the
- * waits that data dependencies need. A stream belongs to the process: freeing a handle does not
- * end it. */
+ * waits that data dependencies need. Streams last as long as the process: freeing a handle does not
+ * end one. Thread-safety: only the thread that made a stream may run work on it; elsewhere that is
+ * an error. */
 #ifndef MLX_STREAM_H
 #define MLX_STREAM_H
 

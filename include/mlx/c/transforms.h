@@ -10,7 +10,8 @@ extern "C" {
 
 /* Computes every array of outputs and all that they depend on, and returns when the results are
  * there. Arrays that are evaluated already cost nothing. An error of an op that ran earlier on one
- * of the streams, asynchronously, is reported here too. Thread-safety: safe. */
+ * of the streams, asynchronously, is reported here too. Thread-safety: the graph must have been
+ * built on streams of the calling thread. */
 int mlx_eval(const mlx_vector_array outputs);
 
 /* Like mlx_eval, but returns as soon as the work is handed to the streams. Reading one of the
