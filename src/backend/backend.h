@@ -90,6 +90,9 @@ struct be {
     enum err (*step_end)(struct strm *s);
     /* Hands everything encoded to the device (MLX: finalize). */
     enum err (*flush)(struct strm *s);
+    /* Notices finished work and lets go of what it held; with block, waits for the oldest piece in
+     * flight. False if nothing was in flight. */
+    bool (*retire)(struct strm *s, bool block);
     /* flush, then block until complete. */
     enum err (*sync)(struct strm *s);
 

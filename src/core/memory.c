@@ -70,9 +70,14 @@ static size_t default_limit(void)
 
 size_t memory_limit(void)
 {
-    size_t n = atomic_load(&limit);
+    size_t n = atomic_load_explicit(&limit, memory_order_relaxed);
 
-    return n == SIZE_MAX ? default_limit() : n;
+    if (n == SIZE_MAX) {
+        size_t unset = SIZE_MAX;
+        n = default_limit();
+        atomic_compare_exchange_strong(&limit, &unset, n);
+    }
+    return n;
 }
 
 size_t memory_cache_limit(void)

@@ -1,0 +1,370 @@
+#include "core/eval.h"
+
+#include <stdatomic.h>
+
+#include "backend/backend.h"
+#include "core/gate.h"
+#include "core/memory.h"
+#include "core/plan.h"
+#include "core/plan_build.h"
+#include "core/sched.h"
+#include "core/stat.h"
+#include "core/tape.h"
+
+/* More counted tasks in flight than this and eval waits for one (contract 3.6). */
+#define MAX_ACTIVE_TASKS 10
+
+/* One stream that took part in this eval. */
+struct open_stream {
+    struct strm *strm;
+    struct ev *ev;    /* async: attached to every array made on this stream */
+    struct ev *fence; /* newest point other streams of this eval may wait for */
+};
+
+struct eval {
+    bool async;
+    VEC(struct open_stream) open;
+};
+
+static struct open_stream *find_open(struct eval *e, const struct strm *s)
+{
+    for (size_t i = 0; i < e->open.n; i++)
+        if (e->open.v[i].strm == s)
+            return &e->open.v[i];
+    return NULL;
+}
+
+static enum err open_stream(struct open_stream **out, struct eval *e, struct strm *s)
+{
+    enum err err = ERR_OK;
+
+    if ((*out = find_open(e, s)))
+        return ERR_OK;
+    TRY(strm_check_thread(s));
+    TRY(VEC_PUSH(&e->open, (struct open_stream){ .strm = s }));
+    *out = &e->open.v[e->open.n - 1];
+    if (e->async)
+        err = ev_new(&(*out)->ev, s);
+out:
+    return err;
+}
+
+/* ---- before a run: wait for what other streams produce ---- */
+
+/* An array of an earlier async eval carries a recorded event; one made by this eval is covered by
+ * its stream's fence. */
+static enum err wait_for_input(struct eval *e, struct strm *s, struct arr *a)
+{
+    struct strm *producer = a->node->strm;
+    struct open_stream *os = find_open(e, producer);
+
+    if (!producer || producer == s)
+        return ERR_OK;
+    if (a->ev && !(os && os->ev == a->ev))
+        return ev_wait_on(s, a->ev);
+    return os && os->fence ? ev_wait_on(s, os->fence) : ERR_OK;
+}
+
+static enum err wait_for_inputs(struct eval *e, struct strm *s, struct node *const *nodes, size_t n)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < nodes[i]->n_in; k++)
+            if (arr_is_scheduled(nodes[i]->in[k]))
+                TRY(wait_for_input(e, s, nodes[i]->in[k]));
+out:
+    return err;
+}
+
+/* ---- one step ---- */
+
+static bool shares_buffer(const struct exec *x, const struct buf *b)
+{
+    for (int o = 0; o < x->n_out; o++)
+        if (x->out[o]->buf == b)
+            return true;
+    return false;
+}
+
+/* Keeps the inputs alive until the device is done with them. An output that took over an input's
+ * buffer needs no hold; the copy of it on the other side is out of date. */
+static enum err hold_inputs(const struct exec *x)
+{
+    struct buf *bufs[FX_MAX_IN];
+    bool is_view = op_table[x->node->op].flags & OPF_VIEW;
+    size_t n = 0;
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < x->n_in; i++) {
+        struct buf *b = x->in[i]->buf;
+        if (!b)
+            continue;
+        if (shares_buffer(x, b)) {
+            if (!is_view) {
+                buf_drop_mirror(b);
+                stat_add(STAT_DONATIONS, 1);
+            }
+            continue;
+        }
+        bufs[n++] = b;
+        if (n == ARRAY_LEN(bufs)) {
+            TRY(x->strm->be->hold(x->strm, bufs, n));
+            n = 0;
+        }
+    }
+    if (n)
+        err = x->strm->be->hold(x->strm, bufs, n);
+out:
+    return err;
+}
+
+static bool all_empty(const struct exec *x)
+{
+    for (int o = 0; o < x->n_out; o++)
+        if (x->out[o]->size)
+            return false;
+    return true;
+}
+
+static enum err dispatch(const struct exec *x)
+{
+    const struct be *be = x->strm->be;
+    be_op_fn fn = x->fx ? be->elementwise : be->families[op_table[x->node->op].family];
+
+    if (all_empty(x))
+        return ERR_OK;
+    if (!fn)
+        return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the %s backend.",
+                       op_name((enum op_id)x->node->op), dt_name((enum dtype)x->out[0]->dtype),
+                       be->name);
+    return fn(x);
+}
+
+/* The outputs count as evaluated and become leaves; a sibling that nobody holds gives its bytes
+ * back when it is unpinned. Tracers keep their graph. */
+static void finish_outputs(const struct exec *x, struct ev *ev)
+{
+    for (int o = 0; o < x->n_out; o++) {
+        struct arr *a = x->out[o];
+        if (ev)
+            a->ev = ev_ref(ev);
+        atomic_store(&a->status, ARR_EVALUATED);
+        if (!a->tracer)
+            node_detach(a->node);
+    }
+}
+
+static enum err run_exec(struct exec *x, struct ev *ev)
+{
+    enum err err = dispatch(x);
+
+    if (!err)
+        err = hold_inputs(x);
+    if (err) {
+        for (int o = 0; o < x->n_out; o++)
+            buf_unref(&x->out[o]->buf);
+        return err;
+    }
+    finish_outputs(x, ev);
+    return x->strm->be->step_end(x->strm);
+}
+
+static enum err run_plain(struct open_stream *os, struct plan_step *step, struct node *n)
+{
+    struct arr *small[8];
+    struct arr **outs = small;
+    enum err err = ERR_NO_MEMORY;
+
+    if (n->n_out > ARRAY_LEN(small) && !(outs = mem_alloc_array(n->n_out, sizeof *outs)))
+        return ERR_NO_MEMORY;
+    for (int o = 0; o < n->n_out; o++)
+        outs[o] = &n->out[o];
+    node_pin(n);
+    err = run_exec(&(struct exec){ .strm = os->strm, .node = n, .in = n->in, .n_in = n->n_in,
+                                   .out = outs, .n_out = n->n_out, .slot = &step->slot },
+                   os->ev);
+    node_unpin(n);
+    if (outs != small)
+        mem_free(outs);
+    return err;
+}
+
+static enum err run_program(struct open_stream *os, const struct plan *p, struct plan_step *step,
+                            struct node *const *nodes)
+{
+    struct arr *in[FX_MAX_IN], *out[FX_MAX_OUT];
+    struct node *pinned[FX_MAX_OUT];
+    enum err err;
+
+    for (int i = 0; i < step->n_in; i++) {
+        struct plan_input src = p->inputs[step->first_in + (uint32_t)i];
+        in[i] = nodes[src.node]->in[src.arg];
+    }
+    for (int o = 0; o < step->n_out; o++) {
+        pinned[o] = nodes[p->outputs[step->first_out + (uint32_t)o]];
+        out[o] = &pinned[o]->out[0];
+        node_pin(pinned[o]);
+    }
+    if (step->n_nodes > 1) {
+        stat_add(STAT_FUSED_GROUPS, 1);
+        stat_add(STAT_FUSED_NODES, step->n_nodes);
+    }
+    err = run_exec(&(struct exec){ .strm = os->strm, .node = nodes[step->node], .in = in,
+                                   .n_in = step->n_in, .out = out, .n_out = step->n_out,
+                                   .fx = step->fx, .slot = &step->slot },
+                   os->ev);
+    for (int o = 0; o < step->n_out; o++)
+        node_unpin(pinned[o]);
+    return err;
+}
+
+/* ---- back-pressure ---- */
+
+/* CPU tasks are counted; GPU commits are bounded by each stream itself, so a GPU stream is only
+ * waited for when memory is short (contract 3.6). */
+static enum err throttle(struct eval *e)
+{
+    enum err err = ERR_OK;
+
+    if (sched_active() > MAX_ACTIVE_TASKS)
+        sched_wait_for_one();
+    if (memory_active() <= memory_limit())
+        return ERR_OK;
+    for (size_t i = 0; i < e->open.n; i++) {
+        struct strm *s = e->open.v[i].strm;
+        TRY(s->be->flush(s));
+        while (memory_active() > memory_limit() && s->be->retire(s, true))
+            ;
+    }
+out:
+    return err;
+}
+
+/* ---- runs ---- */
+
+static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, size_t n)
+{
+    struct node *const *nodes = t->node + first;
+    struct strm *s = nodes[0]->strm;
+    struct open_stream *os = NULL;
+    const struct plan *plan;
+    bool fence = false;
+    enum err err;
+
+    for (size_t i = 0; i < n; i++) {
+        nodes[i]->mark = i;
+        fence |= t->crosses[first + i];
+    }
+    TRY(open_stream(&os, e, s));
+    TRY(wait_for_inputs(e, s, nodes, n));
+    TRY(plan_get(&plan, s, nodes, n));
+    stat_add(STAT_NODES, n);
+    for (size_t i = 0; i < plan->n_step; i++) {
+        struct plan_step *step = &plan->step[i];
+        TRY(step->fx ? run_program(os, plan, step, nodes)
+                     : run_plain(os, step, nodes[step->node]));
+        TRY(throttle(e));
+    }
+    if (fence) {
+        ev_unref(&os->fence);
+        TRY(ev_new(&os->fence, s));
+        TRY(ev_record(os->fence));
+        TRY(s->be->flush(s));
+    }
+out:
+    return err;
+}
+
+static enum err run_tape(struct eval *e, const struct tape *t)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0, n; i < t->n; i += n) {
+        for (n = 1; i + n < t->n && n < PLAN_MAX_NODES; n++)
+            if (t->node[i + n]->strm != t->node[i]->strm)
+                break;
+        TRY(run_nodes(e, t, i, n));
+    }
+out:
+    return err;
+}
+
+/* ---- the end of an eval ---- */
+
+/* The requested bytes stay until the device is done, whatever the caller does with the handles. */
+static enum err hold_outputs(struct eval *e, struct arr *const *outs, size_t n)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        struct open_stream *os = find_open(e, outs[i]->node->strm);
+        if (outs[i]->buf && os)
+            TRY(os->strm->be->hold(os->strm, &outs[i]->buf, 1));
+    }
+out:
+    return err;
+}
+
+/* Records the events and hands everything over. Runs after a failure too, so that no later reader
+ * waits for an event that never comes; then it also drains the streams. */
+static enum err finish(struct eval *e, enum err failed)
+{
+    enum err err = failed;
+
+    for (size_t i = 0; i < e->open.n; i++) {
+        struct open_stream *os = &e->open.v[i];
+        const struct be *be = os->strm->be;
+        struct err_note original = { 0 };
+        enum err now = ERR_OK;
+
+        err_note_take(&original, err);
+        if (os->ev)
+            now = ev_record(os->ev);
+        if (!now)
+            now = be->flush(os->strm);
+        if ((!e->async || failed) && !now)
+            now = be->sync(os->strm);
+        if (!now && !e->async)
+            now = strm_raise_error(os->strm);
+        err = err ? err_note_raise(&original) : now;
+        ev_unref(&os->ev);
+        ev_unref(&os->fence);
+    }
+    VEC_FINI(&e->open);
+    return err;
+}
+
+static enum err wait_all(struct arr *const *outs, size_t n)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < n; i++)
+        TRY(arr_wait(outs[i]));
+out:
+    return err;
+}
+
+enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
+{
+    struct eval e = { .async = async };
+    struct tape tape = { 0 };
+    enum err err;
+
+    TRY(tape_build(&tape, outs, n, async));
+    if (tape.n == 0) {
+        if (!async)
+            err = wait_all(outs, n);
+        goto out;
+    }
+    stat_add(STAT_EVALS, 1);
+    err = run_tape(&e, &tape);
+    if (!err)
+        err = hold_outputs(&e, outs, n);
+    err = finish(&e, err);
+    if (!err && !async)
+        err = wait_all(outs, n);
+out:
+    tape_fini(&tape);
+    return err;
+}

@@ -1,0 +1,199 @@
+#include "core/plan.h"
+
+#include "backend/backend.h"
+#include "core/gate.h"
+#include "core/hash.h"
+#include "core/plan_build.h"
+#include "core/stat.h"
+
+/* ---- structure keys ---- */
+
+/* Where an input comes from: a node of the run, or the i-th distinct array from outside. */
+#define FROM_RUN 0x80000000u
+
+static uint64_t shape_hash(const struct arr *a)
+{
+    return hash_bytes(hash_mix(HASH_SEED, a->ndim), a->shape, a->ndim * sizeof a->shape[0]);
+}
+
+static bool is_fusable(const struct node *n)
+{
+    return (op_table[n->op].flags & OPF_FUSE) && n->n_out == 1 && n->out[0].size > 0;
+}
+
+static void count_uses(struct plan_run *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct node *n = r->nodes[i];
+        for (int k = 0; k < n->n_in; k++) {
+            size_t p = plan_producer(r, n->in[k]);
+            if (p < r->n)
+                r->info[p].uses++;
+        }
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const struct arr *out = &r->nodes[i]->out[0];
+        struct plan_node *info = &r->info[i];
+        info->fusable = is_fusable(r->nodes[i]);
+        info->held = out->tracer || ref_get(&out->rc) > info->uses;
+    }
+}
+
+/* Distinct outside inputs are numbered in order of appearance: one array that enters twice and two
+ * arrays that enter once are different structures. */
+static uint32_t outside_number(struct plan_run *r, const struct arr *a)
+{
+    size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
+
+    for (; r->outside[slot].run_number == r->run_number; slot = (slot + 1) % PLAN_OUTSIDE_SLOTS)
+        if (r->outside[slot].a == a)
+            return r->outside[slot].number;
+    if (r->n_outside < PLAN_OUTSIDE_SLOTS / 2) /* beyond that only the cache hits get rarer */
+        r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside };
+    return r->n_outside++;
+}
+
+static uint64_t gates_word(void)
+{
+    return (uint64_t)gate_on(GATE_PLAN_FUSE) | (uint64_t)gate_on(GATE_PLAN_REORDER) << 1;
+}
+
+static enum err make_key(struct plan_run *r)
+{
+    enum err err = ERR_OK;
+
+    r->key.n = 0;
+    TRY(VEC_PUSH(&r->key, gates_word()));
+    for (size_t i = 0; i < r->n; i++) {
+        const struct node *n = r->nodes[i];
+        const struct plan_node *info = &r->info[i];
+        uint64_t *word;
+
+        TRY(VEC_RESERVE(&r->key, (size_t)n->n_in + 2));
+        word = r->key.v + r->key.n;
+        *word++ = (uint64_t)n->op | (uint64_t)n->out[0].dtype << 16 | (uint64_t)info->held << 24 |
+                  (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
+        if (info->fusable)
+            *word++ = shape_hash(&n->out[0]);
+        for (int a = 0; a < n->n_in; a++) {
+            size_t p = plan_producer(r, n->in[a]);
+            uint32_t from = p < r->n ? FROM_RUN | (uint32_t)p : outside_number(r, n->in[a]);
+            *word++ = (uint64_t)from << 8 | n->in[a]->dtype;
+        }
+        r->key.n = (size_t)(word - r->key.v);
+    }
+    r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
+out:
+    return err;
+}
+
+/* ---- cache ---- */
+
+#define CACHE_BUCKETS 64
+#define CACHE_MAX 512
+
+struct plan_cache {
+    struct plan *bucket[CACHE_BUCKETS];
+    size_t n;
+    struct plan_run run; /* scratch of the stream's owner thread */
+};
+
+static void plan_free(struct strm *s, struct plan *p)
+{
+    for (size_t i = 0; i < p->n_step; i++) {
+        void *slot = atomic_load(&p->step[i].slot);
+        if (slot && s->be->slot_free)
+            s->be->slot_free(slot);
+    }
+    arena_fini(&p->arena);
+    mem_free(p);
+}
+
+static void clear(struct strm *s, struct plan_cache *c)
+{
+    for (size_t b = 0; b < CACHE_BUCKETS; b++)
+        while (c->bucket[b]) {
+            struct plan *p = c->bucket[b];
+            c->bucket[b] = p->next;
+            plan_free(s, p);
+        }
+    c->n = 0;
+}
+
+void plan_cache_clear(struct strm *s)
+{
+    if (!s->plans)
+        return;
+    clear(s, s->plans);
+    VEC_FINI(&s->plans->run.key);
+    mem_free(s->plans);
+    s->plans = NULL;
+}
+
+static struct plan *lookup(const struct plan_cache *c, const struct plan_run *r)
+{
+    for (struct plan *p = c->bucket[r->hash % CACHE_BUCKETS]; p; p = p->next)
+        if (p->hash == r->hash && p->n_key == r->key.n &&
+            memcmp(p->key, r->key.v, r->key.n * sizeof p->key[0]) == 0)
+            return p;
+    return NULL;
+}
+
+static enum err build(struct plan **out, const struct plan_run *r)
+{
+    struct plan *p = mem_alloc(sizeof *p);
+    enum err err = ERR_NO_MEMORY;
+
+    if (!p)
+        return ERR_NO_MEMORY;
+    p->hash = r->hash;
+    p->n_key = r->key.n;
+    p->key = arena_alloc(&p->arena, r->key.n * sizeof p->key[0]);
+    if (!p->key)
+        goto out;
+    memcpy(p->key, r->key.v, r->key.n * sizeof p->key[0]);
+    TRY(plan_build(p, r));
+    stat_add(STAT_PLAN_BUILDS, 1);
+    *out = p;
+    p = NULL;
+out:
+    if (p) {
+        arena_fini(&p->arena);
+        mem_free(p);
+    }
+    return err;
+}
+
+enum err plan_get(const struct plan **out, struct strm *s, struct node *const *nodes, size_t n)
+{
+    if (!s->plans && !(s->plans = mem_alloc(sizeof *s->plans)))
+        return ERR_NO_MEMORY;
+
+    struct plan_cache *c = s->plans;
+    struct plan_run *r = &c->run;
+    r->nodes = nodes;
+    r->n = n;
+    r->run_number++;
+    r->n_outside = 0;
+    memset(r->info, 0, n * sizeof r->info[0]);
+    count_uses(r);
+    enum err err = make_key(r);
+    if (err)
+        return err;
+
+    struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;
+    if (p) {
+        stat_add(STAT_PLAN_HITS, 1);
+        *out = p;
+        return ERR_OK;
+    }
+    if (c->n >= CACHE_MAX || !gate_on(GATE_PLAN_CACHE))
+        clear(s, c);
+    if ((err = build(&p, r)) != ERR_OK)
+        return err;
+    p->next = c->bucket[p->hash % CACHE_BUCKETS];
+    c->bucket[p->hash % CACHE_BUCKETS] = p;
+    c->n++;
+    *out = p;
+    return ERR_OK;
+}

@@ -1,0 +1,50 @@
+/* The plan: what the backend is asked to do for a run of the tape.
+ *
+ * A run is a stretch of the tape on one stream. Planning turns it into steps: elementwise nodes are
+ * merged into programs, and steps that do not depend on each other are placed side by side so that
+ * they can share a barrier. A plan depends on structure only (ops, dtypes, wiring, equality of
+ * shapes, who else holds an array), so the second run of the same structure takes it from a cache.
+ *
+ * Rewrites live in a table in plan.c; each has a gate. With every gate off a plan is the tape, one
+ * node per step, and gives the same bits. */
+#pragma once
+
+#include "core/array.h"
+#include "core/fx.h"
+
+/* Longest run: bounds planning time and lets the device start early on long tapes. */
+#define PLAN_MAX_NODES 256
+
+/* Input `arg` of node `node` of the run. */
+struct plan_input {
+    uint16_t node, arg;
+};
+
+struct plan_step {
+    uint16_t node;               /* the op; of a fused group the last one */
+    uint8_t n_in, n_out, n_nodes; /* of programs; a plain step takes them from its node */
+    struct fx *fx;               /* elementwise program, or NULL */
+    uint32_t first_in, first_out;/* into plan->inputs and plan->outputs, for programs */
+    _Atomic(void *) slot;        /* the backend's */
+};
+
+struct plan {
+    struct plan *next; /* hash chain */
+    uint64_t hash;
+    uint64_t *key;
+    size_t n_key;
+    struct plan_step *step;
+    size_t n_step;
+    struct plan_input *inputs;
+    uint16_t *outputs; /* nodes */
+    struct arena arena;
+};
+
+struct plan_cache;
+
+/* The plan for nodes[0..n), in tape order, all on stream s; borrowed until the next call on s. */
+MUST_CHECK enum err plan_get(const struct plan **out, struct strm *s, struct node *const *nodes,
+                             size_t n);
+
+/* Drops all plans of a stream. */
+void plan_cache_clear(struct strm *s);

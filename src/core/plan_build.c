@@ -1,0 +1,283 @@
+#include "core/plan_build.h"
+
+#include "core/gate.h"
+#include "core/op.h"
+
+/* A group looks back at most this far for members, and a step may move ahead of at most this many. */
+#define FUSE_WINDOW 64
+#define ORDER_WINDOW 32
+
+#define UNGROUPED UINT16_MAX
+
+struct builder {
+    struct plan *plan;
+    const struct plan_run *run;
+    uint16_t group[PLAN_MAX_NODES];      /* root of the group a node belongs to */
+    uint16_t uses_in_group[PLAN_MAX_NODES]; /* edges from members of the group being built */
+};
+
+/* ---- fusion: one group per root, members found by one backward scan ---- */
+
+struct group {
+    uint16_t member[FX_MAX_INS]; /* descending; the root first */
+    int n, n_out;
+    const struct arr *input[FX_MAX_IN]; /* distinct arrays from outside the group */
+    struct plan_input source[FX_MAX_IN];
+    int n_in;
+};
+
+static bool same_shape(const struct arr *a, const struct arr *b)
+{
+    return a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+}
+
+static int find_input(const struct group *g, const struct arr *a)
+{
+    for (int i = 0; i < g->n_in; i++)
+        if (g->input[i] == a)
+            return i;
+    return -1;
+}
+
+/* Adding a node replaces one input (its output) by its own inputs. False if that is too many. */
+static bool add_member(struct builder *b, struct group *g, uint16_t index)
+{
+    const struct node *n = b->run->nodes[index];
+    const struct plan_node *info = &b->run->info[index];
+    struct group grown = *g;
+    bool is_output = g->n == 0 || info->held;
+    int own = find_input(&grown, &n->out[0]);
+
+    if (g->n == FX_MAX_INS || (is_output && g->n_out == FX_MAX_OUT))
+        return false;
+    if (own >= 0) {
+        grown.n_in--;
+        grown.input[own] = grown.input[grown.n_in];
+        grown.source[own] = grown.source[grown.n_in];
+    }
+    for (int k = 0; k < n->n_in; k++) {
+        if (find_input(&grown, n->in[k]) >= 0)
+            continue;
+        if (grown.n_in == FX_MAX_IN)
+            return false;
+        grown.input[grown.n_in] = n->in[k];
+        grown.source[grown.n_in++] = (struct plan_input){ index, (uint16_t)k };
+    }
+    grown.member[grown.n++] = index;
+    grown.n_out += is_output;
+    *g = grown;
+    for (int k = 0; k < n->n_in; k++) {
+        size_t producer = plan_producer(b->run, n->in[k]);
+        if (producer < b->run->n)
+            b->uses_in_group[producer]++;
+    }
+    return true;
+}
+
+static void collect_group(struct builder *b, struct group *g, uint16_t root)
+{
+    const struct plan_run *r = b->run;
+    const struct arr *shape = &r->nodes[root]->out[0];
+
+    memset(b->uses_in_group, 0, sizeof b->uses_in_group);
+    *g = (struct group){ 0 };
+    add_member(b, g, root);
+    b->group[root] = root;
+    if (!gate_on(GATE_PLAN_FUSE))
+        return;
+    /* Consumers stand behind their producers on the tape, so going backwards every consumer of a
+     * candidate has been decided before the candidate itself. */
+    for (int i = (int)root - 1; i >= 0 && i >= (int)root - FUSE_WINDOW; i--) {
+        const struct plan_node *info = &r->info[i];
+        if (info->fusable && b->group[i] == UNGROUPED && info->uses > 0 &&
+            b->uses_in_group[i] == info->uses && same_shape(&r->nodes[i]->out[0], shape) &&
+            add_member(b, g, (uint16_t)i))
+            b->group[i] = root;
+    }
+}
+
+static int value_of(const struct group *g, const struct builder *b, const struct arr *a)
+{
+    int input = find_input(g, a);
+
+    if (input >= 0)
+        return input;
+    for (int m = 0; m < g->n; m++) /* instructions run in tape order: the reverse of member[] */
+        if (&b->run->nodes[g->member[m]]->out[0] == a)
+            return g->n_in + (g->n - 1 - m);
+    return 0;
+}
+
+static enum err emit_program(struct builder *b, struct plan_step *step, const struct group *g)
+{
+    struct plan *p = b->plan;
+    struct fx *f = arena_alloc(&p->arena, sizeof *f);
+
+    if (!f)
+        return ERR_NO_MEMORY;
+    f->n_in = (uint8_t)g->n_in;
+    for (int i = 0; i < g->n_in; i++) {
+        f->in_dtype[i] = g->input[i]->dtype;
+        p->inputs[step->first_in + (uint32_t)i] = g->source[i];
+    }
+    for (int m = g->n - 1; m >= 0; m--) {
+        uint16_t index = g->member[m];
+        const struct node *n = b->run->nodes[index];
+        struct fx_ins *ins = &f->ins[f->n_ins++];
+        ins->op = n->op;
+        ins->dtype = n->out[0].dtype;
+        ins->n_args = (uint8_t)n->n_in;
+        for (int k = 0; k < n->n_in; k++)
+            ins->arg[k] = (uint8_t)value_of(g, b, n->in[k]);
+        if (m == 0 || b->run->info[index].held) {
+            p->outputs[step->first_out + f->n_out] = index;
+            f->out[f->n_out++] = (uint8_t)(g->n_in + f->n_ins - 1);
+        }
+    }
+    step->fx = f;
+    step->n_in = f->n_in;
+    step->n_out = f->n_out;
+    step->n_nodes = (uint8_t)g->n;
+    return ERR_OK;
+}
+
+/* ---- order: independent steps side by side ---- */
+
+struct order {
+    uint16_t step_of[PLAN_MAX_NODES]; /* node -> step (in the order of roots) */
+    uint16_t head[PLAN_MAX_NODES];    /* step -> its first node */
+    uint16_t next[PLAN_MAX_NODES];    /* node -> next node of the same step, or UNGROUPED */
+    uint16_t epoch[PLAN_MAX_NODES];   /* step -> barrier interval, once placed */
+    bool placed[PLAN_MAX_NODES];
+};
+
+static bool is_view(const struct builder *b, const struct plan_step *s)
+{
+    return op_table[b->run->nodes[s->node]->op].flags & OPF_VIEW;
+}
+
+/* Earliest interval in which the step's inputs are ready; false while one is not placed yet. */
+static bool ready_epoch(const struct builder *b, const struct order *o, size_t step, uint16_t *epoch)
+{
+    const struct plan_run *r = b->run;
+    uint16_t earliest = 0;
+
+    for (size_t i = o->head[step]; i != UNGROUPED; i = o->next[i]) {
+        const struct node *n = r->nodes[i];
+        for (int k = 0; k < n->n_in; k++) {
+            size_t from = plan_producer(r, n->in[k]);
+            if (from == r->n || o->step_of[from] == step)
+                continue;
+            uint16_t producer = o->step_of[from];
+            if (!o->placed[producer])
+                return false;
+            uint16_t after = (uint16_t)(o->epoch[producer] +
+                                        !is_view(b, &b->plan->step[producer]));
+            earliest = MAX(earliest, after);
+        }
+    }
+    *epoch = earliest;
+    return true;
+}
+
+static enum err order_steps(struct builder *b, struct order *o)
+{
+    struct plan *p = b->plan;
+    struct plan_step *sorted = arena_alloc(&p->arena, p->n_step * sizeof *sorted);
+    size_t done = 0, first = 0;
+
+    if (!sorted)
+        return ERR_NO_MEMORY;
+    for (uint16_t epoch = 0; done < p->n_step; epoch++) {
+        for (bool any = true; any;) {
+            any = false;
+            for (size_t s = first, seen = 0; s < p->n_step && seen < ORDER_WINDOW; s++) {
+                uint16_t ready;
+                if (o->placed[s])
+                    continue;
+                seen++;
+                if (!ready_epoch(b, o, s, &ready) || ready > epoch)
+                    continue;
+                o->placed[s] = any = true;
+                o->epoch[s] = is_view(b, &p->step[s]) ? ready : epoch;
+                sorted[done++] = p->step[s];
+            }
+            while (first < p->n_step && o->placed[first])
+                first++;
+        }
+    }
+    p->step = sorted;
+    return ERR_OK;
+}
+
+/* Lists the nodes of every step. */
+static void link_members(const struct builder *b, struct order *o)
+{
+    uint16_t step_of_root[PLAN_MAX_NODES];
+
+    for (size_t s = 0; s < b->plan->n_step; s++) {
+        step_of_root[b->plan->step[s].node] = (uint16_t)s;
+        o->head[s] = UNGROUPED;
+    }
+    for (size_t i = 0; i < b->run->n; i++) {
+        uint16_t s = step_of_root[b->group[i]];
+        o->step_of[i] = s;
+        o->next[i] = o->head[s];
+        o->head[s] = (uint16_t)i;
+    }
+}
+
+/* ---- */
+
+static enum err make_steps(struct builder *b, struct order *o)
+{
+    struct plan *p = b->plan;
+    const struct plan_run *r = b->run;
+    uint32_t n_inputs = 0, n_outputs = 0;
+    enum err err = ERR_OK;
+
+    /* Roots are found from the back, steps are wanted from the front: fill from the end. */
+    size_t at = r->n;
+    for (int i = (int)r->n - 1; i >= 0; i--) {
+        struct plan_step step = { .node = (uint16_t)i, .n_nodes = 1 };
+        struct group g;
+        if (b->group[i] != UNGROUPED)
+            continue;
+        b->group[i] = (uint16_t)i;
+        if (r->info[i].fusable) {
+            collect_group(b, &g, (uint16_t)i);
+            step.first_in = n_inputs;
+            step.first_out = n_outputs;
+            TRY(emit_program(b, &step, &g));
+            n_inputs += step.n_in;
+            n_outputs += step.n_out;
+        }
+        p->step[--at] = step;
+    }
+    p->step += at;
+    p->n_step = r->n - at;
+    link_members(b, o);
+out:
+    return err;
+}
+
+enum err plan_build(struct plan *p, const struct plan_run *r)
+{
+    struct builder b = { .plan = p, .run = r };
+    struct order o = { .placed = { false } };
+    enum err err = ERR_NO_MEMORY;
+
+    p->step = arena_alloc(&p->arena, r->n * sizeof *p->step);
+    p->inputs = arena_alloc(&p->arena, r->n * PLAN_MAX_ARGS * sizeof *p->inputs);
+    p->outputs = arena_alloc(&p->arena, r->n * sizeof *p->outputs);
+    if (!p->step || !p->inputs || !p->outputs)
+        goto out;
+    for (size_t i = 0; i < r->n; i++)
+        b.group[i] = UNGROUPED;
+    TRY(make_steps(&b, &o));
+    if (gate_on(GATE_PLAN_REORDER))
+        err = order_steps(&b, &o);
+out:
+    return err;
+}

@@ -1,0 +1,44 @@
+/* Building a plan from a run: the rewrites, in the order of their table. Internal to plan*.c. */
+#pragma once
+
+#include "core/plan.h"
+
+/* eval numbers the nodes of a run in the low bits of node->mark. */
+#define PLAN_MARK_MASK 0xffffu
+
+/* Fusable nodes have at most this many inputs. */
+#define PLAN_MAX_ARGS 3
+#define PLAN_OUTSIDE_SLOTS 4096
+
+struct plan_node {
+    uint16_t uses;      /* edges from consumers in the run */
+    bool fusable, held; /* held: somebody outside the run needs the bytes */
+};
+
+/* An array that enters the run from outside; slots of an open-addressing table. */
+struct plan_outside {
+    const struct arr *a;
+    uint32_t run_number; /* the slot is free unless this is the current run's */
+    uint32_t number;
+};
+
+struct plan_run {
+    struct node *const *nodes;
+    size_t n;
+    struct plan_node info[PLAN_MAX_NODES];
+    struct plan_outside outside[PLAN_OUTSIDE_SLOTS];
+    uint32_t run_number, n_outside;
+    VEC(uint64_t) key;
+    uint64_t hash;
+};
+
+/* Index within the run of the node that makes a, or run->n. */
+static inline size_t plan_producer(const struct plan_run *r, const struct arr *a)
+{
+    size_t i = (size_t)(a->node->mark & PLAN_MARK_MASK);
+
+    return i < r->n && r->nodes[i] == a->node ? i : r->n;
+}
+
+/* Fills p's steps; memory from p->arena. */
+MUST_CHECK enum err plan_build(struct plan *p, const struct plan_run *r);

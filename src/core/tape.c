@@ -1,0 +1,177 @@
+#include "core/tape.h"
+
+#include <stdatomic.h>
+
+#include "core/gate.h"
+#include "core/op.h"
+
+/* What the walk knows about a node; node->mark finds it: walk number << 32 | index. */
+struct visit {
+    struct node *node;
+    uint32_t uses; /* consumer edges not yet passed by the ordering pass */
+    bool crosses;
+};
+
+struct walk {
+    uint64_t number;
+    VEC(struct visit) seen;
+};
+
+/* A node with the input to look at next; node NULL is the root, whose inputs are the outputs. */
+struct cursor {
+    struct node *node;
+    size_t next;
+};
+
+struct root {
+    struct arr *const *outs;
+    size_t n;
+};
+
+static struct arr *cursor_input(const struct cursor *c, const struct root *root)
+{
+    return c->node ? c->node->in[c->next] : root->outs[c->next];
+}
+
+static size_t cursor_end(const struct cursor *c, const struct root *root)
+{
+    return c->node ? c->node->n_in : root->n;
+}
+
+static struct visit *visited(const struct walk *w, const struct node *n)
+{
+    return n->mark >> 32 == w->number ? &w->seen.v[(uint32_t)n->mark] : NULL;
+}
+
+static enum err check(const struct arr *a, bool async)
+{
+    if (a->node->op == OP_NONE)
+        return a->tracer ? err_set(ERR_ARG, "[eval] Attempting to eval an array during function "
+                                            "transformations like compile or vmap is not allowed.")
+                         : err_set(ERR_RUNTIME, "[eval] Attempting to eval an array without a "
+                                                "primitive.");
+    if (async && a->tracer)
+        return err_set(ERR_ARG, "[async_eval] Not allowed inside a graph transformation.");
+    return ERR_OK;
+}
+
+/* Pass 1: depth first, counting the edges that reach every node. */
+static enum err count_edges(struct walk *w, const struct root *root, bool async)
+{
+    VEC(struct cursor) stack = { 0 };
+    enum err err;
+
+    TRY(VEC_PUSH(&stack, (struct cursor){ NULL, 0 }));
+    while (stack.n) {
+        struct cursor *c = &stack.v[stack.n - 1];
+        if (c->next == cursor_end(c, root)) {
+            stack.n--;
+            continue;
+        }
+        struct arr *a = cursor_input(c, root);
+        struct strm *consumer = c->node ? c->node->strm : NULL;
+        c->next++;
+        if (arr_is_scheduled(a))
+            continue;
+        struct visit *v = visited(w, a->node);
+        if (!v) {
+            TRY(check(a, async));
+            a->node->mark = w->number << 32 | w->seen.n;
+            TRY(VEC_PUSH(&w->seen, (struct visit){ .node = a->node }));
+            v = &w->seen.v[w->seen.n - 1];
+            TRY(VEC_PUSH(&stack, (struct cursor){ a->node, 0 }));
+        }
+        v->uses++;
+        v->crosses |= consumer && consumer != a->node->strm;
+    }
+out:
+    VEC_FINI(&stack);
+    return err;
+}
+
+/* Looks at the cursor's inputs from where it stands; a node whose last consumer is passed joins the
+ * tape. Stops early when the frontier of appended, not yet expanded nodes reaches the limit. */
+static void expand(struct walk *w, struct tape *t, struct cursor *c, const struct root *root,
+                   size_t expanded)
+{
+    size_t width = (size_t)gate_int(GATE_BFS_MAX_WIDTH);
+
+    while (c->next < cursor_end(c, root)) {
+        struct arr *a = cursor_input(c, root);
+        c->next++;
+        if (arr_is_scheduled(a))
+            continue;
+        struct visit *v = visited(w, a->node);
+        if (--v->uses > 0)
+            continue;
+        t->crosses[t->n] = v->crosses;
+        t->node[t->n++] = a->node;
+        if (t->n - expanded >= width)
+            return;
+    }
+}
+
+/* Pass 2: breadth first from the root with a width limit; a node cut short waits on a stack while
+ * deeper nodes are expanded. */
+static enum err order_nodes(struct walk *w, struct tape *t, const struct root *root)
+{
+    VEC(struct cursor) cut = { 0 };
+    struct cursor c = { NULL, 0 };
+    size_t expanded = 0;
+    enum err err = ERR_OK;
+
+    for (;;) {
+        expand(w, t, &c, root, expanded);
+        if (c.next < cursor_end(&c, root))
+            TRY(VEC_PUSH(&cut, c));
+        if (expanded < t->n)
+            c = (struct cursor){ t->node[expanded++], 0 };
+        else if (cut.n)
+            c = cut.v[--cut.n];
+        else
+            break;
+    }
+out:
+    VEC_FINI(&cut);
+    return err;
+}
+
+static void reverse(struct tape *t)
+{
+    for (size_t i = 0, j = t->n; i + 1 < j; i++) {
+        j--;
+        struct node *n = t->node[i];
+        bool crosses = t->crosses[i];
+        t->node[i] = t->node[j];
+        t->crosses[i] = t->crosses[j];
+        t->node[j] = n;
+        t->crosses[j] = crosses;
+    }
+}
+
+enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool async)
+{
+    static _Atomic uint32_t walks;
+    struct walk w = { .number = atomic_fetch_add(&walks, 1) + 1 };
+    struct root root = { outs, n };
+    enum err err;
+
+    TRY(count_edges(&w, &root, async));
+    if (!w.seen.n)
+        goto out;
+    err = ERR_NO_MEMORY;
+    t->node = arena_alloc(&t->arena, w.seen.n * sizeof *t->node);
+    t->crosses = arena_alloc(&t->arena, w.seen.n * sizeof *t->crosses);
+    if (!t->node || !t->crosses)
+        goto out;
+    TRY(order_nodes(&w, t, &root));
+    reverse(t);
+out:
+    VEC_FINI(&w.seen);
+    return err;
+}
+
+void tape_fini(struct tape *t)
+{
+    arena_fini(&t->arena);
+}
