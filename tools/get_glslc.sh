@@ -36,27 +36,40 @@ mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 2>/dev/null 
 
 apt=$folder/apt
 
-# A private apt: own lists, own cache, an empty package database.
-private_apt() {
-    apt-get -qq -o Dir::State="$apt" -o Dir::State::Lists="$apt/lists" \
-        -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" \
-        -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts="$apt/none" \
-        -o Dir::Etc::preferencesparts="$apt/none" -o APT::Sandbox::User= \
-        -o APT::Get::List-Cleanup=0 -o Debug::NoLocking=1 -o Acquire::Languages=none \
-        -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 \
-        -o APT::Update::Error-Mode=any -o DPkg::Post-Invoke= -o APT::Update::Post-Invoke= \
-        -o APT::Update::Post-Invoke-Success= "$@"
+# A private apt: own lists, cache and settings, an empty package database. Of the system's settings
+# only those about fetching (proxies) are taken over; its hooks are not.
+make_private_apt() {
+    rm -rf "$apt"
+    mkdir -p "$apt/etc" "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    echo "deb [signed-by=$keyring] $mirror $1 main" >"$apt/etc/sources.list"
+    {
+        apt-config dump | grep '^Acquire::'
+        cat <<SETTINGS
+Dir::Etc "$apt/etc";
+Dir::Etc::Parts "none";
+Dir::State "$apt";
+Dir::State::Lists "$apt/lists";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+APT::Sandbox::User "";
+APT::Update::Error-Mode "any";
+Debug::NoLocking "1";
+Acquire::Languages "none";
+Acquire::Retries "1";
+Acquire::http::Timeout "20";
+Acquire::https::Timeout "20";
+SETTINGS
+    } >"$apt/apt.conf"
 }
 
 # Downloads the packages of a release and all that they depend on, down to the C library.
 download() {
-    rm -rf "$apt"
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/none"
-    : >"$apt/status"
-    echo "deb [signed-by=$keyring] $mirror $1 main" >"$apt/sources.list"
+    make_private_apt "$1"
     # shellcheck disable=SC2086 # a list of words
-    private_apt update &&
-        private_apt install -y --no-install-recommends --download-only $packages
+    APT_CONFIG=$apt/apt.conf apt-get -qq update &&
+        APT_CONFIG=$apt/apt.conf apt-get -qq install -y --no-install-recommends \
+            --download-only $packages
 }
 
 unpack() {
