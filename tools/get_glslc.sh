@@ -40,7 +40,8 @@ apt=$folder/apt
 # only those about fetching (proxies) are taken over; its hooks are not.
 make_private_apt() {
     rm -rf "$apt"
-    mkdir -p "$apt/etc" "$apt/lists/partial" "$apt/cache/archives/partial"
+    mkdir -p "$apt"/etc/{none,preferences.d,sources.list.d} "$apt/lists/partial" \
+        "$apt/cache/archives/partial"
     : >"$apt/status"
     echo "deb [signed-by=$keyring] $mirror $1 main" >"$apt/etc/sources.list"
     {
