@@ -1,5 +1,7 @@
 include(GNUInstallDirs)
 
+# The pkg-config file finds its prefix from its own place, so that cmake --install --prefix works.
+file(RELATIVE_PATH MLX_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/mlxc.pc.in" "${MLX_GENERATED}/mlxc.pc" @ONLY)
 install(TARGETS mlxc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET mlx)
