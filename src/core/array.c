@@ -153,14 +153,30 @@ enum err arr_new_number(struct arr **out, double v, enum dtype t)
     } value = { .u64 = 0 };
 
     switch (t) {
-    case DT_BOOL: value.u8 = v != 0; break;
-    case DT_UINT64: value.u64 = (uint64_t)v; break;
-    case DT_FLOAT16: value.u16 = dt_f32_to_f16((float)v); break;
-    case DT_BFLOAT16: value.u16 = dt_f32_to_bf16((float)v); break;
-    case DT_FLOAT32: value.f32 = (float)v; break;
-    case DT_FLOAT64: value.f64 = v; break;
-    case DT_COMPLEX64: value.c64[0] = (float)v; break;
-    default: value.i64 = (int64_t)v; break; /* little endian: narrower integers are its low bytes */
+    case DT_BOOL:
+        value.u8 = v != 0;
+        break;
+    case DT_UINT64:
+        value.u64 = (uint64_t)v;
+        break;
+    case DT_FLOAT16:
+        value.u16 = dt_f32_to_f16((float)v);
+        break;
+    case DT_BFLOAT16:
+        value.u16 = dt_f32_to_bf16((float)v);
+        break;
+    case DT_FLOAT32:
+        value.f32 = (float)v;
+        break;
+    case DT_FLOAT64:
+        value.f64 = v;
+        break;
+    case DT_COMPLEX64:
+        value.c64[0] = (float)v;
+        break;
+    default:
+        value.i64 = (int64_t)v;
+        break; /* little endian: narrower integers are its low bytes */
     }
     return arr_new_scalar(out, &value, t);
 }

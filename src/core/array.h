@@ -37,8 +37,8 @@ struct buf {
 struct buf *buf_ref(struct buf *b);
 void buf_unref(struct buf **b);
 
-/* The copy of b for the side that lacks its bytes, made by maker->buf_mirror on first use. Borrowed,
- * lives as long as b. Thread-safety: safe. */
+/* The copy of b for the side that lacks its bytes, made by maker->buf_mirror on first use.
+ * Borrowed, lives as long as b. Thread-safety: safe. */
 MUST_CHECK enum err buf_mirror(struct buf **out, struct buf *b, const struct be *maker);
 /* Forgets the mirror because the bytes are about to change. */
 void buf_drop_mirror(struct buf *b);

@@ -181,8 +181,13 @@ static enum err run_plain(struct open_stream *os, struct plan_step *step, struct
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];
     node_pin(n);
-    err = run_exec(&(struct exec){ .strm = os->strm, .node = n, .in = n->in, .n_in = n->n_in,
-                                   .out = outs, .n_out = n->n_out, .slot = &step->slot },
+    err = run_exec(&(struct exec){ .strm = os->strm,
+                                   .node = n,
+                                   .in = n->in,
+                                   .n_in = n->n_in,
+                                   .out = outs,
+                                   .n_out = n->n_out,
+                                   .slot = &step->slot },
                    os->ev);
     node_unpin(n);
     if (outs != small)
@@ -210,9 +215,14 @@ static enum err run_program(struct open_stream *os, const struct plan *p, struct
         stat_add(STAT_FUSED_GROUPS, 1);
         stat_add(STAT_FUSED_NODES, step->n_nodes);
     }
-    err = run_exec(&(struct exec){ .strm = os->strm, .node = nodes[step->node], .in = in,
-                                   .n_in = step->n_in, .out = out, .n_out = step->n_out,
-                                   .fx = step->fx, .slot = &step->slot },
+    err = run_exec(&(struct exec){ .strm = os->strm,
+                                   .node = nodes[step->node],
+                                   .in = in,
+                                   .n_in = step->n_in,
+                                   .out = out,
+                                   .n_out = step->n_out,
+                                   .fx = step->fx,
+                                   .slot = &step->slot },
                    os->ev);
     for (int o = 0; o < step->n_out; o++)
         node_unpin(pinned[o]);
@@ -262,8 +272,7 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
         struct plan_step *step = &plan->step[i];
-        TRY(step->fx ? run_program(os, plan, step, nodes)
-                     : run_plain(os, step, nodes[step->node]));
+        TRY(step->fx ? run_program(os, plan, step, nodes) : run_plain(os, step, nodes[step->node]));
         TRY(throttle(e));
     }
     if (fence) {

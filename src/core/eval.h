@@ -7,5 +7,6 @@
 struct arr;
 
 /* Evaluates the outputs and what they need. Synchronous: returns when the bytes are there.
- * Asynchronous: returns when the work is handed to the devices; arrays carry their stream's event. */
+ * Asynchronous: returns when the work is handed to the devices; arrays carry their stream's event.
+ */
 MUST_CHECK enum err eval_arrays(struct arr *const *outs, size_t n, bool async);

@@ -6,8 +6,8 @@
 
 uint64_t fx_hash(const struct fx *f)
 {
-    uint64_t h = hash_mix(HASH_SEED, (uint64_t)f->n_in | (uint64_t)f->n_ins << 8 |
-                                         (uint64_t)f->n_out << 16);
+    uint64_t h =
+        hash_mix(HASH_SEED, (uint64_t)f->n_in | (uint64_t)f->n_ins << 8 | (uint64_t)f->n_out << 16);
 
     h = hash_bytes(h, f->in_dtype, f->n_in);
     h = hash_bytes(h, f->out, f->n_out);

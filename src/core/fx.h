@@ -1,8 +1,8 @@
 /* Elementwise programs: what a chain of unary, binary and ternary ops computes for one element.
  *
  * Values are numbered: the inputs first, then the result of each instruction. Every instruction
- * rounds its result to its own dtype, so that a program of many gives the same bits as many programs
- * of one. A lone op is a program of one instruction; a copy is a program of none. */
+ * rounds its result to its own dtype, so that a program of many gives the same bits as many
+ * programs of one. A lone op is a program of one instruction; a copy is a program of none. */
 #pragma once
 
 #include "core/common.h"
@@ -14,8 +14,9 @@
 #define FX_MAX_OUT 4
 
 struct fx_ins {
-    uint16_t op;    /* enum op_id: unary, binary, ternary, AsType; Arange and DivMod in programs of one */
-    uint8_t dtype;  /* of the result */
+    uint16_t
+        op; /* enum op_id: unary, binary, ternary, AsType; Arange and DivMod in programs of one */
+    uint8_t dtype; /* of the result */
     uint8_t n_args;
     uint8_t arg[4]; /* value numbers; the fourth is always 0 */
 };

@@ -24,8 +24,8 @@ size_t memory_set_limit(size_t limit);
 size_t memory_set_cache_limit(size_t limit);
 void memory_clear_cache(void);
 
-/* A buffer of size > 0 bytes that home writes. Host memory comes from the GPU's allocator where that
- * is unified and open, so that no mirror is ever needed there. */
+/* A buffer of size > 0 bytes that home writes. Host memory comes from the GPU's allocator where
+ * that is unified and open, so that no mirror is ever needed there. */
 MUST_CHECK enum err memory_alloc(struct buf **out, size_t size, const struct be *home);
 /* A buffer for a leaf that the host fills: GPU memory where the GPU's memory is unified and open,
  * else host memory. */

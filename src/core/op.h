@@ -39,10 +39,10 @@ enum op_family {
 };
 
 enum op_flags {
-    OPF_FUSE = 1,     /* may be part of an elementwise program */
+    OPF_FUSE = 1, /* may be part of an elementwise program */
     OPF_COMMUTES = 2,
     OPF_BOOL_OUT = 4,
-    OPF_VIEW = 8,     /* shares its input's bytes */
+    OPF_VIEW = 8, /* shares its input's bytes */
 };
 
 /* Gradient and batching rules; the transforms that call them fix their signatures. */

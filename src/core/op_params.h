@@ -1,5 +1,5 @@
-/* Parameters of ops: plain structs without padding, zero-initialised, so that equality is memcmp and
- * a hash runs over the bytes. Axes are normalised (not negative) when the node is made. */
+/* Parameters of ops: plain structs without padding, zero-initialised, so that equality is memcmp
+ * and a hash runs over the bytes. Axes are normalised (not negative) when the node is made. */
 #pragma once
 
 #include "core/shape.h"
@@ -12,7 +12,8 @@ struct axis_params {
     int32_t axis;
 };
 
-struct axes_params { /* ExpandDims: axes in the output; Squeeze: in the input; Transpose: a permutation */
+struct axes_params { /* ExpandDims: axes in the output; Squeeze: in the input; Transpose: a
+                        permutation */
     int32_t n;
     int32_t axis[SHP_MAX];
 };

@@ -21,11 +21,11 @@ struct plan_input {
 };
 
 struct plan_step {
-    uint16_t node;               /* the op; of a fused group the last one */
+    uint16_t node;                /* the op; of a fused group the last one */
     uint8_t n_in, n_out, n_nodes; /* of programs; a plain step takes them from its node */
-    struct fx *fx;               /* elementwise program, or NULL */
-    uint32_t first_in, first_out;/* into plan->inputs and plan->outputs, for programs */
-    _Atomic(void *) slot;        /* the backend's */
+    struct fx *fx;                /* elementwise program, or NULL */
+    uint32_t first_in, first_out; /* into plan->inputs and plan->outputs, for programs */
+    _Atomic(void *) slot;         /* the backend's */
 };
 
 struct plan {

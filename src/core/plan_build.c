@@ -3,7 +3,8 @@
 #include "core/gate.h"
 #include "core/op.h"
 
-/* A group looks back at most this far for members, and a step may move ahead of at most this many. */
+/* A group looks back at most this far for members, and a step may move ahead of at most this many.
+ */
 #define FUSE_WINDOW 64
 #define ORDER_WINDOW 32
 
@@ -12,7 +13,7 @@
 struct builder {
     struct plan *plan;
     const struct plan_run *run;
-    uint16_t group[PLAN_MAX_NODES];      /* root of the group a node belongs to */
+    uint16_t group[PLAN_MAX_NODES];         /* root of the group a node belongs to */
     uint16_t uses_in_group[PLAN_MAX_NODES]; /* edges from members of the group being built */
 };
 
@@ -28,8 +29,7 @@ struct group {
 
 static bool same_shape(const struct arr *a, const struct arr *b)
 {
-    return a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
 }
 
 static int find_input(const struct group *g, const struct arr *a)
@@ -158,7 +158,8 @@ static bool is_view(const struct builder *b, const struct plan_step *s)
 }
 
 /* Earliest interval in which the step's inputs are ready; false while one is not placed yet. */
-static bool ready_epoch(const struct builder *b, const struct order *o, size_t step, uint16_t *epoch)
+static bool ready_epoch(const struct builder *b, const struct order *o, size_t step,
+                        uint16_t *epoch)
 {
     const struct plan_run *r = b->run;
     uint16_t earliest = 0;
@@ -172,8 +173,7 @@ static bool ready_epoch(const struct builder *b, const struct order *o, size_t s
             uint16_t producer = o->step_of[from];
             if (!o->placed[producer])
                 return false;
-            uint16_t after = (uint16_t)(o->epoch[producer] +
-                                        !is_view(b, &b->plan->step[producer]));
+            uint16_t after = (uint16_t)(o->epoch[producer] + !is_view(b, &b->plan->step[producer]));
             earliest = MAX(earliest, after);
         }
     }

@@ -4,7 +4,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* How long a waiter sleeps between two looks at a backend that only notices completion on demand. */
+/* How long a waiter sleeps between two looks at a backend that only notices completion on demand.
+ */
 #define REAP_INTERVAL_NS 50000
 
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,7 +3,8 @@
 
 #include "core/common.h"
 
-/* Backends call these around a counted task: a GPU commit at a threshold, every tenth CPU dispatch. */
+/* Backends call these around a counted task: a GPU commit at a threshold, every tenth CPU dispatch.
+ */
 void sched_task_begin(void);
 void sched_task_end(void);
 int sched_active(void);

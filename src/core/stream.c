@@ -40,8 +40,8 @@ static enum dev_type initial_default(void)
     if (asked && strcasecmp(asked, "gpu") == 0) {
         if (has_gpu)
             return DEV_GPU;
-        log_warn("%s=gpu, but there is no usable GPU: %s",
-                 gate_table[GATE_DEFAULT_DEVICE].variable, err_text());
+        log_warn("%s=gpu, but there is no usable GPU: %s", gate_table[GATE_DEFAULT_DEVICE].variable,
+                 err_text());
         return DEV_CPU;
     }
     if (asked)

@@ -1,7 +1,7 @@
 /* Devices, streams and events.
  *
- * A stream is an ordered queue of work on one device. It may be used only on the thread that made it
- * (contract section 4). Streams live for the process. */
+ * A stream is an ordered queue of work on one device. It may be used only on the thread that made
+ * it (contract section 4). Streams live for the process. */
 #pragma once
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ struct strm {
     struct dev dev;
     const struct be *be;
     pthread_t owner;
-    void *priv;          /* the backend's encoder, made by strm_open */
+    void *priv;               /* the backend's encoder, made by strm_open */
     struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
     /* The first asynchronous failure; raised once and cleared. Guarded by note_lock. */
     pthread_mutex_t note_lock;
@@ -57,9 +57,9 @@ MUST_CHECK enum err strm_raise_error(struct strm *s);
 
 struct ev {
     refcount rc;
-    struct strm *strm;     /* producer */
-    uint64_t ticket;       /* the producer backend's mark, set by ev_record */
-    _Atomic bool done;     /* set by the producer's backend once it has seen completion */
+    struct strm *strm; /* producer */
+    uint64_t ticket;   /* the producer backend's mark, set by ev_record */
+    _Atomic bool done; /* set by the producer's backend once it has seen completion */
 };
 
 /* An event of s, not recorded yet: it is not done and must not be waited for. */

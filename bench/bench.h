@@ -1,0 +1,62 @@
+/* `mlx bench`: cases, and how one is measured. Graphs are built through the public API only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mlx/c/mlx.h"
+
+#define BENCH_MAX_INPUTS 4
+
+struct bench_case;
+
+/* One case set up for a size: inputs on the device, reused by every repetition. */
+struct bench_state {
+    const struct bench_case *c;
+    mlx_stream stream;
+    mlx_array in[BENCH_MAX_INPUTS];
+    size_t bytes; /* of one large operand */
+};
+
+struct bench_case {
+    const char *name, *what;
+    /* Fills s->in. Returns 0 if fine. */
+    int (*setup)(struct bench_state *s);
+    /* Builds one result; evaluated by the caller. */
+    int (*build)(mlx_array *out, const struct bench_state *s);
+    double (*work)(const struct bench_state *s); /* bytes or operations of one result */
+    const char *unit;                            /* of work / second / scale */
+    double scale;
+    double target; /* on the H200, in unit; 0 = none */
+};
+
+extern const struct bench_case bench_cases[];
+extern const size_t bench_case_count;
+
+struct bench_options {
+    const char *filter; /* part of a name, or NULL */
+    size_t megabytes;   /* size of the large operands; 0 = by device */
+    int edge;           /* side of the square matrices; 0 = by device */
+    double seconds;     /* time per case */
+    bool json;
+    mlx_device_type device;
+};
+extern struct bench_options bench_options;
+
+/* Result of a measurement: medians. */
+struct bench_result {
+    double wall;   /* seconds per result */
+    double gpu;    /* seconds per result by the GPU's own clock; 0 where there is none */
+    double spread; /* (90th - 10th percentile) / median of wall */
+    int runs;
+};
+
+/* Seconds on the monotonic clock. */
+double bench_now(void);
+double bench_median(double *v, int n);
+/* Total nanoseconds that the GPU was busy, by timestamps; needs the timing setting. */
+double bench_gpu_seconds(void);
+
+/* Tables of their own, after the cases. */
+int bench_latency(mlx_stream s);
+int bench_startup(mlx_stream s);

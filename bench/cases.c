@@ -1,0 +1,184 @@
+#include "bench.h"
+
+#include <math.h>
+
+/* ---- operands ---- */
+
+static int fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s)
+{
+    mlx_array low = mlx_array_new_float(0.5f), high = mlx_array_new_float(1.5f);
+    mlx_array key = mlx_array_new(), uniform = mlx_array_new();
+    int rc = mlx_random_key(&key, 7);
+
+    rc |= mlx_random_uniform(&uniform, low, high, shape, n, MLX_FLOAT32, key, s);
+    rc |= mlx_astype(out, uniform, dtype, s);
+    rc |= mlx_array_eval(*out);
+    mlx_array_free(low);
+    mlx_array_free(high);
+    mlx_array_free(key);
+    mlx_array_free(uniform);
+    return rc;
+}
+
+static int setup_vectors(struct bench_state *s)
+{
+    int n = (int)(s->bytes / 4);
+    int rc = fill(&s->in[0], &n, 1, MLX_FLOAT32, s->stream);
+
+    return rc | fill(&s->in[1], &n, 1, MLX_FLOAT32, s->stream);
+}
+
+static int edge_of(const struct bench_state *s)
+{
+    return (int)sqrt((double)s->bytes / 4.0);
+}
+
+static int setup_square(struct bench_state *s)
+{
+    int shape[2] = { edge_of(s), edge_of(s) };
+
+    return fill(&s->in[0], shape, 2, MLX_FLOAT32, s->stream);
+}
+
+static int setup_product(struct bench_state *s, mlx_dtype dtype)
+{
+    int shape[2] = { bench_options.edge, bench_options.edge };
+    int rc = fill(&s->in[0], shape, 2, dtype, s->stream);
+
+    return rc | fill(&s->in[1], shape, 2, dtype, s->stream);
+}
+
+static int setup_product_f32(struct bench_state *s)
+{
+    return setup_product(s, MLX_FLOAT32);
+}
+
+static int setup_product_f16(struct bench_state *s)
+{
+    return setup_product(s, MLX_FLOAT16);
+}
+
+static int setup_product_bf16(struct bench_state *s)
+{
+    return setup_product(s, MLX_BFLOAT16);
+}
+
+/* ---- results ---- */
+
+/* Two halves put together: nothing but a copy. */
+static int build_copy(mlx_array *out, const struct bench_state *s)
+{
+    mlx_vector_array parts = mlx_vector_array_new();
+    int half = (int)(mlx_array_size(s->in[0]) / 2), whole = 2 * half, zero = 0, one = 1;
+    mlx_array part = mlx_array_new();
+    int rc = mlx_slice(&part, s->in[0], &zero, 1, &half, 1, &one, 1, s->stream);
+
+    rc |= mlx_vector_array_append_value(parts, part);
+    rc |= mlx_slice(&part, s->in[0], &half, 1, &whole, 1, &one, 1, s->stream);
+    rc |= mlx_vector_array_append_value(parts, part);
+    rc |= mlx_concatenate(out, parts, s->stream);
+    mlx_array_free(part);
+    mlx_vector_array_free(parts);
+    return rc;
+}
+
+static int build_add(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_add(out, s->in[0], s->in[1], s->stream);
+}
+
+static int build_exp(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_exp(out, s->in[0], s->stream);
+}
+
+/* Eight ops over two inputs, one result. */
+static int build_chain(mlx_array *out, const struct bench_state *s)
+{
+    int rc = mlx_multiply(out, s->in[0], s->in[1], s->stream);
+
+    rc |= mlx_add(out, *out, s->in[0], s->stream);
+    rc |= mlx_sqrt(out, *out, s->stream);
+    rc |= mlx_subtract(out, *out, s->in[1], s->stream);
+    rc |= mlx_abs(out, *out, s->stream);
+    rc |= mlx_maximum(out, *out, s->in[0], s->stream);
+    rc |= mlx_square(out, *out, s->stream);
+    return rc | mlx_negative(out, *out, s->stream);
+}
+
+static int build_sum(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_sum(out, s->in[0], false, s->stream);
+}
+
+static int build_row_sum(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_sum_axis(out, s->in[0], 1, false, s->stream);
+}
+
+static int build_col_sum(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_sum_axis(out, s->in[0], 0, false, s->stream);
+}
+
+static int build_softmax(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_softmax_axis(out, s->in[0], -1, true, s->stream);
+}
+
+static int build_transpose(mlx_array *out, const struct bench_state *s)
+{
+    int rc = mlx_transpose(out, s->in[0], s->stream);
+
+    return rc | mlx_contiguous(out, *out, false, s->stream);
+}
+
+static int build_matmul(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_matmul(out, s->in[0], s->in[1], s->stream);
+}
+
+/* ---- work of one result ---- */
+
+static double one_operand(const struct bench_state *s)
+{
+    return (double)mlx_array_nbytes(s->in[0]);
+}
+
+static double two_operands(const struct bench_state *s)
+{
+    return 2.0 * one_operand(s);
+}
+
+static double three_operands(const struct bench_state *s)
+{
+    return 3.0 * one_operand(s);
+}
+
+static double cube(const struct bench_state *s)
+{
+    double n = mlx_array_dim(s->in[0], 0);
+
+    return 2.0 * n * n * n;
+}
+
+#define TB "TB/s", 1e12
+#define TFLOP "TFLOP/s", 1e12
+
+const struct bench_case bench_cases[] = {
+    { "copy", "concatenate two halves, f32", setup_vectors, build_copy, two_operands, TB, 4.0 },
+    { "add", "a + b, f32", setup_vectors, build_add, three_operands, TB, 4.0 },
+    { "exp", "exp(a), f32", setup_vectors, build_exp, two_operands, TB, 4.0 },
+    { "chain", "eight elementwise ops fused, f32", setup_vectors, build_chain, three_operands, TB,
+      4.0 },
+    { "sum", "sum over all, f32", setup_vectors, build_sum, one_operand, TB, 3.9 },
+    { "row_sum", "sum over rows, f32", setup_square, build_row_sum, one_operand, TB, 3.0 },
+    { "col_sum", "sum over columns, f32", setup_square, build_col_sum, one_operand, TB, 3.0 },
+    { "softmax", "softmax of rows, f32", setup_square, build_softmax, two_operands, TB, 3.0 },
+    { "transpose", "transposed copy, f32", setup_square, build_transpose, two_operands, TB, 2.2 },
+    { "matmul_f32", "square product", setup_product_f32, build_matmul, cube, TFLOP, 40.0 },
+    { "matmul_f16", "square product", setup_product_f16, build_matmul, cube, TFLOP, 280.0 },
+    { "matmul_bf16", "square product", setup_product_bf16, build_matmul, cube, TFLOP, 280.0 },
+};
+
+const size_t bench_case_count = sizeof bench_cases / sizeof bench_cases[0];

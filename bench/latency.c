@@ -1,0 +1,137 @@
+/* Small work: cost per op of long graphs, and the round trip of one small add. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "core/gate.h"
+#include "core/stat.h"
+
+#define TINY_OPS 1000
+#define TINY_RUNS 20
+#define TRIPS 200
+
+struct tiny {
+    double gpu, cpu; /* seconds per op: on the GPU; from graph to submission on the CPU */
+};
+
+/* Builds and submits TINY_OPS adds, dependent or not; the fusion gate is off. */
+static int tiny_run(struct tiny *t, mlx_array a, mlx_array b, bool dependent, mlx_stream s)
+{
+    mlx_vector_array outs = mlx_vector_array_new();
+    mlx_array x = mlx_array_new();
+    double gpu = bench_gpu_seconds(), start = bench_now();
+    int rc = mlx_array_set(&x, a);
+
+    for (int i = 0; i < TINY_OPS && rc == 0; i++) {
+        rc = mlx_add(&x, dependent ? x : a, b, s);
+        if (!dependent && rc == 0)
+            rc = mlx_vector_array_append_value(outs, x);
+    }
+    if (dependent)
+        rc |= mlx_vector_array_append_value(outs, x);
+    rc |= mlx_async_eval(outs);
+    t->cpu = (bench_now() - start) / TINY_OPS;
+    rc |= mlx_synchronize(s);
+    t->gpu = (bench_gpu_seconds() - gpu) / TINY_OPS;
+    mlx_array_free(x);
+    mlx_vector_array_free(outs);
+    return rc;
+}
+
+static void report(const char *name, const char *what, double us, double target)
+{
+    if (bench_options.json)
+        printf("{\"case\": \"%s\", \"us\": %.3f, \"target_us\": %.1f}\n", name, us, target);
+    else
+        printf("%-24s %-44s %9.2f us  at most %5.1f  %s\n", name, what, us, target,
+               us <= target ? "yes" : "no");
+}
+
+static int tiny_ops(mlx_stream s)
+{
+    float ones[64];
+    int shape = 64, rc = 0;
+    int64_t fuse = gate_set_int(GATE_PLAN_FUSE, 0);
+
+    for (int i = 0; i < 64; i++)
+        ones[i] = 1.0f;
+    mlx_array a = mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32);
+    mlx_array b = mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32);
+    for (int dependent = 1; dependent >= 0; dependent--) {
+        double gpu[TINY_RUNS], cpu[TINY_RUNS];
+        for (int i = 0; i < TINY_RUNS && rc == 0; i++) {
+            struct tiny t = { 0 };
+            rc = tiny_run(&t, a, b, dependent, s);
+            gpu[i] = t.gpu * 1e6;
+            cpu[i] = t.cpu * 1e6;
+        }
+        if (rc)
+            break;
+        const char *kind = dependent ? "dependent" : "independent";
+        char name[64];
+        snprintf(name, sizeof name, "%s_gpu", kind);
+        report(name, "1000 tiny ops, GPU time of one", bench_median(gpu, TINY_RUNS),
+               dependent ? 2.6 : 0.3);
+        snprintf(name, sizeof name, "%s_cpu", kind);
+        report(name, "1000 tiny ops, graph to submit, of one", bench_median(cpu, TINY_RUNS), 2.0);
+    }
+    gate_set_int(GATE_PLAN_FUSE, fuse);
+    mlx_array_free(a);
+    mlx_array_free(b);
+    return rc;
+}
+
+/* Upload of two operands, add, read-back: what one small call costs. */
+static int round_trip(double *us, int n, mlx_stream s)
+{
+    float *data = malloc((size_t)n * sizeof *data);
+    double trip[TRIPS];
+    int rc = data ? 0 : 1;
+
+    for (int i = 0; data && i < n; i++)
+        data[i] = (float)i;
+    for (int i = 0; i < TRIPS && rc == 0; i++) {
+        double start = bench_now();
+        mlx_array a = mlx_array_new_data(data, &n, 1, MLX_FLOAT32);
+        mlx_array b = mlx_array_new_data(data, &n, 1, MLX_FLOAT32);
+        mlx_array c = mlx_array_new();
+        rc = mlx_add(&c, a, b, s) || mlx_array_eval(c);
+        const float *r = rc ? NULL : mlx_array_data_float32(c);
+        rc = !r || r[n - 1] != 2.0f * data[n - 1];
+        trip[i] = (bench_now() - start) * 1e6;
+        mlx_array_free(a);
+        mlx_array_free(b);
+        mlx_array_free(c);
+    }
+    if (rc == 0)
+        *us = bench_median(trip, TRIPS);
+    free(data);
+    return rc;
+}
+
+static int round_trips(mlx_stream s)
+{
+    static const struct {
+        int n;
+        double target;
+    } rows[] = { { 64, 60 }, { 1024, 60 }, { 4096, 60 }, { 16384, 80 }, { 65536, 100 } };
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && rc == 0; i++) {
+        double us = 0;
+        char name[32];
+        rc = round_trip(&us, rows[i].n, s);
+        snprintf(name, sizeof name, "add_%d", rows[i].n);
+        if (rc == 0)
+            report(name, "upload, add, read back", us, rows[i].target);
+    }
+    return rc;
+}
+
+int bench_latency(mlx_stream s)
+{
+    if (bench_options.filter && !strstr("latency", bench_options.filter))
+        return 0;
+    return tiny_ops(s) + round_trips(s);
+}

@@ -1,0 +1,38 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "cli.h"
+#include "core/memory.h"
+
+static void describe(enum dev_type type)
+{
+    const struct be *be = dev_backend(type);
+    const char *label = type == DEV_GPU ? "gpu" : "cpu";
+
+    if (!be) {
+        printf("%s: this build has no such backend\n", label);
+        return;
+    }
+    if (be->open() != ERR_OK) {
+        printf("%s (%s): not available: %s\n", label, be->name, err_text());
+        return;
+    }
+    printf("%s (%s)\n", label, be->name);
+    if (be->describe)
+        be->describe(stdout);
+}
+
+int cmd_info(int argc, char **argv)
+{
+    if (argc > 1) {
+        fputs("usage: mlx info\n\nShows every device, what it can do and what it lacks.\n",
+              strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+        return strcmp(argv[1], "--help") == 0 ? 0 : 1;
+    }
+    for (int t = DEV_TYPE_COUNT - 1; t >= 0; t--)
+        describe((enum dev_type)t);
+    printf("default device: %s\n", dev_default().type == DEV_GPU ? "gpu" : "cpu");
+    printf("memory limit: %.1f GB\n", (double)memory_limit() / 1e9);
+    return 0;
+}

@@ -1,0 +1,64 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "core/common.h"
+#include "core/gate.h"
+#include "mlx/c/mlx.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *text;
+} commands[] = {
+    { "info", cmd_info, "show the devices, their drivers, memory and capabilities" },
+    { "ops", cmd_ops, "list the ops and the backends that run them" },
+    { "gates", cmd_gates, "list the settings and their values" },
+    { "bench", cmd_bench, "measure throughput and latency" },
+};
+
+static void usage(FILE *out)
+{
+    fputs("usage: mlx COMMAND [options]\n\n", out);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].text);
+    fputs("\n`mlx COMMAND --help` says more.\n", out);
+}
+
+static void print_version(void)
+{
+    mlx_string version = mlx_string_new();
+
+    if (mlx_version(&version) == 0)
+        printf("mlx-vulkan, matching MLX %s\n", mlx_string_data(version));
+    mlx_string_free(version);
+}
+
+/* The command reports failures itself and goes on to its own exit code. */
+static void on_error(const char *msg, void *data)
+{
+    (void)data;
+    fprintf(stderr, "mlx: %s\n", msg);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+
+    mlx_set_error_handler(on_error, NULL, NULL);
+    gate_warn_unknown();
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0) {
+        print_version();
+        return 0;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        usage(argc > 1 ? stdout : stderr);
+        return argc > 1 ? 0 : 1;
+    }
+    fprintf(stderr, "mlx: unknown command '%s'\n\n", name);
+    usage(stderr);
+    return 1;
+}
