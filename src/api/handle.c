@@ -1,0 +1,170 @@
+#include "api/handle.h"
+
+#include <stdarg.h>
+
+/* ---- calls ---- */
+
+struct call call_begin(const char *fn, const void *res)
+{
+    struct call c = { .fn = fn };
+
+    if (!res)
+        c.err = err_set(ERR_ARG, "[%s] The pointer to the result is NULL.", fn);
+    return c;
+}
+
+struct call call_begin_op(const char *fn, const void *res, mlx_stream s)
+{
+    struct call c = call_begin(fn, res);
+
+    if (!call_ok(&c))
+        return c;
+    if (s.ctx)
+        c.strm = ((struct strm_box *)s.ctx)->strm;
+    else
+        c.err = strm_default(&c.strm, dev_default());
+    return c;
+}
+
+void *call_box(struct call *c, const void *ctx, const char *kind, const char *name)
+{
+    if (!ctx && call_ok(c))
+        c->err = err_set(ERR_ARG, "[%s] Empty %s handle %s.", c->fn, kind, name);
+    return call_ok(c) ? (void *)ctx : NULL;
+}
+
+struct arr *call_arr(struct call *c, mlx_array a, const char *name)
+{
+    struct arr_box *box = call_box(c, a.ctx, "array", name);
+
+    return box ? box->arr : NULL;
+}
+
+struct arr *call_arr_opt(struct call *c, mlx_array a)
+{
+    return call_ok(c) && a.ctx ? ((struct arr_box *)a.ctx)->arr : NULL;
+}
+
+const struct list *call_vec(struct call *c, mlx_vector_array v, const char *name)
+{
+    return call_box(c, v.ctx, "vector", name);
+}
+
+enum dtype call_dtype(struct call *c, mlx_dtype t)
+{
+    if (call_ok(c) && (unsigned)t >= DT_COUNT)
+        c->err = err_set(ERR_ARG, "[%s] %d is no dtype.", c->fn, (int)t);
+    return call_ok(c) ? (enum dtype)t : DT_BOOL;
+}
+
+const void *call_ptr(struct call *c, const void *p, const char *name)
+{
+    if (!p && call_ok(c))
+        c->err = err_set(ERR_ARG, "[%s] The pointer %s is NULL.", c->fn, name);
+    return p;
+}
+
+struct ints call_ints(struct call *c, const int *v, size_t n, const char *name)
+{
+    if (n)
+        call_ptr(c, v, name);
+    if (n > INT32_MAX && call_ok(c))
+        c->err = err_set(ERR_ARG, "[%s] The list %s has %zu entries.", c->fn, name, n);
+    return call_ok(c) ? (struct ints){ v, n } : (struct ints){ NULL, 0 };
+}
+
+int call_end(struct call *c, const char *file, int line)
+{
+    arr_unref(&c->out);
+    if (call_ok(c))
+        return 0;
+    _mlx_error(file, line, "%s", err_text());
+    return 1;
+}
+
+int call_end_arr(struct call *c, mlx_array *res, const char *file, int line)
+{
+    if (call_ok(c)) {
+        c->err = box_set_arr(res, c->out);
+        c->out = NULL;
+    }
+    return call_end(c, file, line);
+}
+
+/* ---- out-parameters ---- */
+
+enum err box_make(void **ctx, size_t size)
+{
+    if (!*ctx)
+        *ctx = mem_alloc(size);
+    return *ctx ? ERR_OK : ERR_NO_MEMORY;
+}
+
+enum err box_set_arr(mlx_array *res, struct arr *a)
+{
+    enum err err = box_make(&res->ctx, sizeof(struct arr_box));
+    struct arr_box *box = res->ctx;
+
+    if (err) {
+        arr_unref(&a);
+        return err;
+    }
+    /* The old value goes last: it may be what keeps the caller's other handles' graph alive. */
+    struct arr *old = box->arr;
+    box->arr = a;
+    arr_unref(&old);
+    return ERR_OK;
+}
+
+enum err box_set_text(mlx_string *res, char *text)
+{
+    enum err err = box_make(&res->ctx, sizeof(struct text_box));
+    struct text_box *box = res->ctx;
+
+    if (err) {
+        mem_free(text);
+        return err;
+    }
+    mem_free(box->text);
+    box->text = text;
+    return ERR_OK;
+}
+
+enum err box_set_dev(mlx_device *res, struct dev d)
+{
+    enum err err = box_make(&res->ctx, sizeof(struct dev_box));
+
+    if (!err)
+        ((struct dev_box *)res->ctx)->dev = d;
+    return err;
+}
+
+enum err box_set_strm(mlx_stream *res, struct strm *s)
+{
+    enum err err = box_make(&res->ctx, sizeof(struct strm_box));
+
+    if (!err)
+        ((struct strm_box *)res->ctx)->strm = s;
+    return err;
+}
+
+/* ---- growing text ---- */
+
+enum err text_add(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        return err_set(ERR_RUNTIME, "text cannot be formatted");
+    if (VEC_RESERVE(&t->s, (size_t)n + 1))
+        return ERR_NO_MEMORY;
+    va_start(args, fmt);
+    vsnprintf(t->s.v + t->s.n, (size_t)n + 1, fmt, args);
+    va_end(args);
+    t->s.n += (size_t)n;
+    return ERR_OK;
+}

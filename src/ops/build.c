@@ -1,0 +1,105 @@
+#include "ops/build.h"
+
+enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n, struct strm *s)
+{
+    struct out_desc d;
+
+    d.dtype = n->dtype;
+    if (n->shape)
+        d.shape = *n->shape;
+    else
+        arr_shape(&d.shape, a);
+    return arr_new_op(out, .op = (uint16_t)n->op, .strm = s, .in = &a, .n_in = 1,
+                      .params = n->params, .params_size = op_table[n->op].params_size, .out = &d);
+}
+
+static bool has_shape(const struct arr *a, const struct shp *shape)
+{
+    return a->ndim == shape->ndim &&
+           memcmp(a->shape, shape->d, a->ndim * sizeof a->shape[0]) == 0;
+}
+
+enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape, struct strm *s)
+{
+    if (has_shape(a, shape))
+        return ops_same(out, a);
+    return ops_node(out, a, &(struct ops_node){ OP_BROADCAST, dtype_of(a), shape, NULL }, s);
+}
+
+enum err ops_common_shape(struct shp *out, struct arr *const *in, size_t n)
+{
+    struct shp b;
+    enum err err = ERR_OK;
+
+    arr_shape(out, in[0]);
+    for (size_t i = 1; i < n; i++) {
+        if (has_shape(in[i], out))
+            continue;
+        arr_shape(&b, in[i]);
+        TRY(shp_broadcast(out, out, &b, "broadcast_shapes"));
+    }
+out:
+    return err;
+}
+
+enum err ops_align(struct arr **in, struct arr *const *src, size_t n, enum dtype t,
+                   struct shp *shape, struct strm *s)
+{
+    enum err err = ERR_OK;
+
+    memset(in, 0, n * sizeof *in);
+    TRY(ops_common_shape(shape, src, n));
+    for (size_t i = 0; i < n; i++) {
+        TRY(ops_astype(&in[i], src[i], t, s));
+        STEP(in[i], ops_stretch(&next, in[i], shape, s));
+    }
+out:
+    if (err)
+        arr_unref_all(in, n);
+    return err;
+}
+
+/* Axes come in any order; insertion keeps the set sorted. */
+static enum err axis_insert(struct axis_set *set, int32_t axis, const char *op)
+{
+    int i = set->n;
+
+    for (; i > 0 && set->axis[i - 1] >= axis; i--) {
+        if (set->axis[i - 1] == axis)
+            return err_set(ERR_ARG, "[%s] Received duplicate axes.", op);
+        set->axis[i] = set->axis[i - 1];
+    }
+    set->axis[i] = axis;
+    set->n++;
+    return ERR_OK;
+}
+
+enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
+                      const char *op)
+{
+    enum err err = ERR_OK;
+
+    memset(out, 0, sizeof *out);
+    if (axes.n == SIZE_MAX) {
+        for (out->n = 0; out->n < ndim; out->n++)
+            out->axis[out->n] = out->n;
+        return ERR_OK;
+    }
+    for (size_t i = 0; i < axes.n; i++) {
+        int axis;
+        if (shp_axis(&axis, axes.v[i], ndim, op))
+            return code;
+        TRY(axis_insert(out, axis, op));
+    }
+out:
+    return err;
+}
+
+enum err ops_dim(int32_t *out, int64_t size, const char *op)
+{
+    if (size > INT32_MAX)
+        return err_set(ERR_OVERFLOW, "[%s] Size %lld does not fit a dimension.", op,
+                       (long long)size);
+    *out = (int32_t)size;
+    return ERR_OK;
+}

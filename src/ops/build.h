@@ -1,0 +1,87 @@
+/* What the constructors share: steps over temporaries, casts, broadcasts. Private to ops. */
+#pragma once
+
+#include "ops/ops.h"
+
+static inline enum dtype dtype_of(const struct arr *a)
+{
+    return (enum dtype)a->dtype;
+}
+
+/* The full shape of a as a borrowed list. */
+static inline struct ints shape_of(const struct arr *a)
+{
+    return (struct ints){ a->shape, a->ndim };
+}
+
+static inline struct ints shp_ints(const struct shp *s)
+{
+    return (struct ints){ s->d, (size_t)s->ndim };
+}
+
+static inline bool same_shape(const struct arr *a, const struct arr *b)
+{
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+}
+
+/* The result is a itself. */
+static inline enum err ops_same(struct arr **out, struct arr *a)
+{
+    *out = arr_ref(a);
+    return ERR_OK;
+}
+
+/* Replaces the reference in var by the result of call, which writes it to &next and may read var. */
+#define STEP(var, call)                                                                            \
+    do {                                                                                           \
+        struct arr *next = NULL;                                                                   \
+        TRY(call);                                                                                 \
+        arr_unref(&(var));                                                                         \
+        (var) = next;                                                                              \
+    } while (0)
+
+/* Hands the reference in var over to *out. */
+static inline void arr_move(struct arr **out, struct arr **var)
+{
+    *out = *var;
+    *var = NULL;
+}
+
+static inline void arr_unref_all(struct arr **a, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        arr_unref(&a[i]);
+}
+
+/* One node over one input. */
+struct ops_node {
+    enum op_id op;
+    enum dtype dtype;
+    const struct shp *shape; /* NULL: the input's */
+    const void *params;      /* of the size in the op's row */
+};
+MUST_CHECK enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n,
+                             struct strm *s);
+
+/* Broadcasts a to s, which it is known to fit. */
+MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
+                                struct strm *s);
+
+/* The common shape of n arrays. */
+MUST_CHECK enum err ops_common_shape(struct shp *out, struct arr *const *in, size_t n);
+
+/* in[0..n) cast to t, then broadcast to their common shape, which is written to *shape. On success
+ * every in[i] is a new reference; on failure all are NULL. src may not be in. */
+MUST_CHECK enum err ops_align(struct arr **in, struct arr *const *src, size_t n, enum dtype t,
+                              struct shp *shape, struct strm *s);
+
+/* Sorted, normalised axes without duplicates; INTS_ALL gives 0 .. ndim - 1. */
+struct axis_set {
+    int n;
+    int32_t axis[SHP_MAX];
+};
+MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
+                                 const char *op);
+
+/* Dimension from a 64-bit size. ERR_OVERFLOW when it does not fit. */
+MUST_CHECK enum err ops_dim(int32_t *out, int64_t size, const char *op);

@@ -1,0 +1,253 @@
+/* Constructors of graph nodes: shapes and dtypes are checked and inferred here, casts and broadcasts
+ * are inserted, nothing is computed.
+ *
+ * Every function borrows its inputs and writes one new reference to *out, last thing before success;
+ * after a failure *out is as before. Where an op has nothing to do (a cast to the same dtype, a
+ * reshape to the same shape) the result is a new reference to the input. s is never NULL. Rules and
+ * errors are MLX's. Thread-safety: safe. */
+#pragma once
+
+#include "core/array.h"
+#include "core/op.h"
+
+/* A borrowed list of ints: axes, a shape, positions. */
+struct ints {
+    const int32_t *v;
+    size_t n;
+};
+/* Instead of a list of axes: all of them, in order. */
+#define INTS_ALL ((struct ints){ NULL, SIZE_MAX })
+
+/* Axes of a reduction and what becomes of them. */
+struct ops_axes {
+    struct ints axes; /* negative ones count from the end */
+    bool keepdims;    /* they stay, with size 1 */
+};
+
+/* ---- elementwise ---- */
+
+/* One node of a unary op (AsType, which has its own function, is not among them), with the casts
+ * that the op's rule asks for. */
+MUST_CHECK enum err ops_unary(struct arr **out, enum op_id op, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
+/* The bytes read as another dtype; the last dimension changes in proportion. */
+MUST_CHECK enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
+MUST_CHECK enum err ops_round(struct arr **out, struct arr *a, int decimals, struct strm *s);
+MUST_CHECK enum err ops_degrees(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_radians(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_reciprocal(struct arr **out, struct arr *a, struct strm *s);
+
+/* One node of a binary op: promotion, casts, broadcasting. */
+MUST_CHECK enum err ops_binary(struct arr **out, enum op_id op, struct arr *a, struct arr *b,
+                               struct strm *s);
+/* Integers divide as C does, towards zero; floats give floor(a / b). */
+MUST_CHECK enum err ops_floor_divide(struct arr **out, struct arr *a, struct arr *b,
+                                     struct strm *s);
+/* outs: quotient and remainder. */
+MUST_CHECK enum err ops_divmod(struct arr *outs[2], struct arr *a, struct arr *b, struct strm *s);
+
+MUST_CHECK enum err ops_where(struct arr **out, struct arr *cond, struct arr *a, struct arr *b,
+                              struct strm *s);
+/* Either bound may be NULL, not both. */
+MUST_CHECK enum err ops_clip(struct arr **out, struct arr *a, struct arr *low, struct arr *high,
+                             struct strm *s);
+/* posinf and neginf NULL mean the largest finite value of either sign. */
+struct ops_nan_to_num {
+    float nan;
+    const float *posinf, *neginf;
+};
+MUST_CHECK enum err ops_nan_to_num(struct arr **out, struct arr *a, const struct ops_nan_to_num *v,
+                                   struct strm *s);
+
+MUST_CHECK enum err ops_isnan(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_isinf(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_isfinite(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_isposinf(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_isneginf(struct arr **out, struct arr *a, struct strm *s);
+
+struct ops_close {
+    double rtol, atol;
+    bool equal_nan;
+};
+MUST_CHECK enum err ops_isclose(struct arr **out, struct arr *a, struct arr *b,
+                                const struct ops_close *c, struct strm *s);
+MUST_CHECK enum err ops_allclose(struct arr **out, struct arr *a, struct arr *b,
+                                 const struct ops_close *c, struct strm *s);
+MUST_CHECK enum err ops_array_equal(struct arr **out, struct arr *a, struct arr *b, bool equal_nan,
+                                    struct strm *s);
+
+/* ---- creation ---- */
+
+/* vals cast to t and broadcast to shape. */
+MUST_CHECK enum err ops_full(struct arr **out, struct ints shape, struct arr *vals, enum dtype t,
+                             struct strm *s);
+/* The shape is the broadcast of a's and vals'. */
+MUST_CHECK enum err ops_full_like(struct arr **out, struct arr *a, struct arr *vals, enum dtype t,
+                                  struct strm *s);
+/* full and full_like with one number, such as 0 or 1. */
+MUST_CHECK enum err ops_fill(struct arr **out, struct ints shape, double value, enum dtype t,
+                             struct strm *s);
+MUST_CHECK enum err ops_fill_like(struct arr **out, struct arr *a, double value, enum dtype t,
+                                  struct strm *s);
+MUST_CHECK enum err ops_arange(struct arr **out, const struct arange_params *range, enum dtype t,
+                               struct strm *s);
+
+struct ops_linspace {
+    double start, stop;
+    int num;
+};
+MUST_CHECK enum err ops_linspace(struct arr **out, const struct ops_linspace *l, enum dtype t,
+                                 struct strm *s);
+
+struct ops_diagonal { /* rows, columns, which diagonal (positive: above the main one) */
+    int n, m, k;
+};
+MUST_CHECK enum err ops_eye(struct arr **out, const struct ops_diagonal *d, enum dtype t,
+                            struct strm *s);
+MUST_CHECK enum err ops_tri(struct arr **out, const struct ops_diagonal *d, enum dtype t,
+                            struct strm *s);
+MUST_CHECK enum err ops_tril(struct arr **out, struct arr *a, int k, struct strm *s);
+MUST_CHECK enum err ops_triu(struct arr **out, struct arr *a, int k, struct strm *s);
+/* Product of the sizes of axes, or one over it; a leaf. */
+MUST_CHECK enum err ops_number_of_elements(struct arr **out, const struct arr *a, struct ints axes,
+                                           bool inverted, enum dtype t);
+
+/* ---- views ---- */
+
+MUST_CHECK enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct strm *s);
+MUST_CHECK enum err ops_flatten(struct arr **out, struct arr *a, int start, int end,
+                                struct strm *s);
+MUST_CHECK enum err ops_unflatten(struct arr **out, struct arr *a, int axis, struct ints shape,
+                                  struct strm *s);
+MUST_CHECK enum err ops_expand_dims(struct arr **out, struct arr *a, struct ints axes,
+                                    struct strm *s);
+/* INTS_ALL: every dimension of size 1. */
+MUST_CHECK enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct strm *s);
+/* INTS_ALL: reversed. */
+MUST_CHECK enum err ops_transpose(struct arr **out, struct arr *a, struct ints axes,
+                                  struct strm *s);
+MUST_CHECK enum err ops_moveaxis(struct arr **out, struct arr *a, int source, int destination,
+                                 struct strm *s);
+MUST_CHECK enum err ops_swapaxes(struct arr **out, struct arr *a, int axis1, int axis2,
+                                 struct strm *s);
+MUST_CHECK enum err ops_broadcast_to(struct arr **out, struct arr *a, struct ints shape,
+                                     struct strm *s);
+/* outs[i] for in[i], all of the common shape. */
+MUST_CHECK enum err ops_broadcast_arrays(struct arr **outs, struct arr *const *in, size_t n,
+                                         struct strm *s);
+
+struct ops_as_strided {
+    struct ints shape;
+    const int64_t *strides; /* as many as shape has entries */
+    size_t n_strides;
+    size_t offset;
+};
+MUST_CHECK enum err ops_as_strided(struct arr **out, struct arr *a, const struct ops_as_strided *v,
+                                   struct strm *s);
+/* Reshapes to at least n dimensions, 1 to 3. */
+MUST_CHECK enum err ops_atleast_nd(struct arr **out, struct arr *a, int n, struct strm *s);
+
+struct ops_slice { /* one entry per dimension each */
+    struct ints start, stop, step;
+};
+MUST_CHECK enum err ops_slice(struct arr **out, struct arr *a, const struct ops_slice *v,
+                              struct strm *s);
+/* outs: indices.n + 1 parts. */
+MUST_CHECK enum err ops_split_sections(struct arr **outs, struct arr *a, struct ints indices,
+                                       int axis, struct strm *s);
+/* outs: n equal parts. */
+MUST_CHECK enum err ops_split(struct arr **outs, struct arr *a, int n, int axis, struct strm *s);
+
+MUST_CHECK enum err ops_copy(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_stop_gradient(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_contiguous(struct arr **out, struct arr *a, bool allow_col_major,
+                                   struct strm *s);
+
+/* ---- data movement ---- */
+
+MUST_CHECK enum err ops_concatenate(struct arr **out, struct arr *const *in, size_t n, int axis,
+                                    struct strm *s);
+/* Along axis 0, after flattening each. */
+MUST_CHECK enum err ops_concatenate_flat(struct arr **out, struct arr *const *in, size_t n,
+                                         struct strm *s);
+MUST_CHECK enum err ops_stack(struct arr **out, struct arr *const *in, size_t n, int axis,
+                              struct strm *s);
+MUST_CHECK enum err ops_repeat(struct arr **out, struct arr *a, int repeats, int axis,
+                               struct strm *s);
+/* Of the flattened array. */
+MUST_CHECK enum err ops_repeat_flat(struct arr **out, struct arr *a, int repeats, struct strm *s);
+MUST_CHECK enum err ops_tile(struct arr **out, struct arr *a, struct ints reps, struct strm *s);
+
+struct ops_pad { /* one entry per axis each */
+    struct ints axes, low, high;
+    struct arr *value;
+    const char *mode; /* constant, edge, reflect, symmetric */
+};
+MUST_CHECK enum err ops_pad(struct arr **out, struct arr *a, const struct ops_pad *p,
+                            struct strm *s);
+/* width before and after every axis; axes, low and high of p are not read. */
+MUST_CHECK enum err ops_pad_symmetric(struct arr **out, struct arr *a, int width,
+                                      const struct ops_pad *p, struct strm *s);
+
+MUST_CHECK enum err ops_take(struct arr **out, struct arr *a, struct arr *indices, int axis,
+                             struct strm *s);
+/* Of the flattened array. */
+MUST_CHECK enum err ops_take_flat(struct arr **out, struct arr *a, struct arr *indices,
+                                  struct strm *s);
+
+/* ---- reductions ---- */
+
+MUST_CHECK enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,
+                               const struct ops_axes *x, struct strm *s);
+MUST_CHECK enum err ops_mean(struct arr **out, struct arr *a, const struct ops_axes *x,
+                             struct strm *s);
+MUST_CHECK enum err ops_var(struct arr **out, struct arr *a, const struct ops_axes *x, int ddof,
+                            struct strm *s);
+MUST_CHECK enum err ops_std(struct arr **out, struct arr *a, const struct ops_axes *x, int ddof,
+                            struct strm *s);
+MUST_CHECK enum err ops_logsumexp(struct arr **out, struct arr *a, const struct ops_axes *x,
+                                  struct strm *s);
+MUST_CHECK enum err ops_softmax(struct arr **out, struct arr *a, struct ints axes, bool precise,
+                                struct strm *s);
+/* One axis, or INTS_ALL for the position in the flattened array. */
+MUST_CHECK enum err ops_arg_reduce(struct arr **out, bool is_max, struct arr *a,
+                                   const struct ops_axes *x, struct strm *s);
+
+/* ---- matrix products ---- */
+
+MUST_CHECK enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+
+struct ops_addmm { /* alpha * a @ b + beta * c */
+    struct arr *c, *a, *b;
+    float alpha, beta;
+};
+MUST_CHECK enum err ops_addmm(struct arr **out, const struct ops_addmm *m, struct strm *s);
+MUST_CHECK enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+MUST_CHECK enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+
+/* ---- random numbers (contract section 8) ----
+ * key NULL draws from the calling thread's sequence. */
+
+MUST_CHECK enum err ops_random_key(struct arr **out, uint64_t seed);
+/* Restarts the calling thread's sequence. */
+MUST_CHECK enum err ops_random_seed(uint64_t seed);
+MUST_CHECK enum err ops_random_split(struct arr *outs[2], struct arr *key, struct strm *s);
+MUST_CHECK enum err ops_random_split_num(struct arr **out, struct arr *key, int num,
+                                         struct strm *s);
+MUST_CHECK enum err ops_random_bits(struct arr **out, struct ints shape, int width, struct arr *key,
+                                    struct strm *s);
+
+struct ops_random {
+    struct ints shape;
+    enum dtype dtype;
+    struct arr *low, *high; /* uniform, randint */
+    struct arr *loc, *scale; /* normal; NULL: 0 and 1 */
+    struct arr *key;
+};
+MUST_CHECK enum err ops_random_uniform(struct arr **out, const struct ops_random *r,
+                                       struct strm *s);
+MUST_CHECK enum err ops_random_normal(struct arr **out, const struct ops_random *r, struct strm *s);
+MUST_CHECK enum err ops_random_randint(struct arr **out, const struct ops_random *r,
+                                       struct strm *s);
+MUST_CHECK enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape,
+                                         struct arr *key, struct strm *s);

@@ -1,0 +1,339 @@
+/* Views: other shapes and orders of the same elements. */
+#include "ops/build.h"
+
+/* Reads a shape that a caller asked for, with one entry -1 that follows from size, and checks that
+ * it holds size elements. */
+static enum err infer_shape(struct shp *out, struct ints shape, int64_t size, const char *op)
+{
+    int infer = -1;
+    int64_t known;
+
+    if (shape.n > SHP_MAX)
+        return err_set(ERR_ARG, "[%s] Arrays have at most %d dimensions, got %zu.", op, SHP_MAX,
+                       shape.n);
+    out->ndim = (int)shape.n;
+    for (int i = 0; i < out->ndim; i++) {
+        out->d[i] = shape.v[i];
+        if (shape.v[i] >= 0)
+            continue;
+        if (shape.v[i] != -1)
+            return err_set(ERR_ARG, "[%s] Negative dimension %d in the shape.", op, shape.v[i]);
+        if (infer >= 0)
+            return err_set(ERR_ARG, "[%s] Can only infer one dimension.", op);
+        infer = i;
+        out->d[i] = 1;
+    }
+    if (!shp_size_checked(out, &known))
+        return err_set(ERR_OVERFLOW, "[%s] The shape holds too many elements.", op);
+    if (infer >= 0 && known == 0)
+        return err_set(ERR_ARG, "[%s] Cannot infer the shape of an empty array.", op);
+    if (infer >= 0) {
+        enum err err = ops_dim(&out->d[infer], size / known, op);
+        if (err)
+            return err;
+        known *= out->d[infer];
+    }
+    if (known != size)
+        return err_set(ERR_ARG, "[%s] Cannot reshape %lld elements into shape %s.", op,
+                       (long long)size, shp_text(out));
+    return ERR_OK;
+}
+
+enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct strm *s)
+{
+    struct shp to;
+    enum err err;
+
+    if (shape.n == a->ndim && (shape.n == 0 || memcmp(shape.v, a->shape,
+                                                      shape.n * sizeof *shape.v) == 0))
+        return ops_same(out, a);
+    TRY(infer_shape(&to, shape, (int64_t)a->size, "reshape"));
+    TRY(ops_node(out, a, &(struct ops_node){ OP_RESHAPE, dtype_of(a), &to, NULL }, s));
+out:
+    return err;
+}
+
+enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct strm *s)
+{
+    int ndim = a->ndim;
+    int64_t size = 1;
+    struct shp to = { 0 };
+    enum err err;
+
+    if (ndim == 0)
+        return ops_reshape(out, a, (struct ints){ (int32_t[]){ 1 }, 1 }, s);
+    start = MAX(0, start < 0 ? start + ndim : start);
+    end = MIN(ndim - 1, end < 0 ? end + ndim : end);
+    if (end < start)
+        return err_set(ERR_ARG, "[flatten] start_axis must be less than or equal to end_axis, "
+                                "both inside of %d dimensions.", ndim);
+    if (start == end)
+        return ops_same(out, a);
+    for (int i = 0; i < ndim; i++) {
+        size = i >= start && i <= end ? size * a->shape[i] : a->shape[i];
+        if (i < start || i >= end)
+            TRY(ops_dim(&to.d[to.ndim++], size, "flatten"));
+    }
+    TRY(ops_node(out, a,
+                 &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to,
+                                     &(struct flatten_params){ start, end } },
+                 s));
+out:
+    return err;
+}
+
+enum err ops_unflatten(struct arr **out, struct arr *a, int axis, struct ints shape, struct strm *s)
+{
+    struct shp part, to;
+    int ax;
+    enum err err;
+
+    if (shape.n == 0)
+        return err_set(ERR_ARG, "[unflatten] Shape to unflatten to cannot be empty.");
+    TRY(shp_axis(&ax, axis, a->ndim, "unflatten"));
+    TRY(infer_shape(&part, shape, a->shape[ax], "unflatten"));
+    if (part.ndim == 1)
+        return ops_same(out, a);
+    if (a->ndim - 1 + part.ndim > SHP_MAX)
+        return err_set(ERR_ARG, "[unflatten] Arrays have at most %d dimensions.", SHP_MAX);
+    to.ndim = a->ndim - 1 + part.ndim;
+    for (int i = 0; i < to.ndim; i++) {
+        int within = i - ax;
+        bool inside = within >= 0 && within < part.ndim;
+        to.d[i] = inside ? part.d[within] : a->shape[within < 0 ? i : i - part.ndim + 1];
+    }
+    TRY(ops_node(out, a,
+                 &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to,
+                                     &(struct unflatten_params){ ax } },
+                 s));
+out:
+    return err;
+}
+
+static struct axes_params axes_params(const struct axis_set *set)
+{
+    struct axes_params p = { .n = set->n };
+
+    memcpy(p.axis, set->axis, (size_t)set->n * sizeof p.axis[0]);
+    return p;
+}
+
+enum err ops_expand_dims(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
+{
+    struct axis_set set;
+    struct shp to = { 0 };
+    enum err err;
+
+    if (axes.n == 0)
+        return ops_same(out, a);
+    if (axes.n > (size_t)(SHP_MAX - a->ndim))
+        return err_set(ERR_ARG, "[expand_dims] Arrays have at most %d dimensions.", SHP_MAX);
+    to.ndim = a->ndim + (int)axes.n;
+    TRY(ops_axis_set(&set, axes, to.ndim, ERR_ARG, "expand_dims"));
+    for (int i = 0, from = 0, next = 0; i < to.ndim; i++)
+        if (next < set.n && set.axis[next] == i) {
+            to.d[i] = 1;
+            next++;
+        } else {
+            to.d[i] = a->shape[from++];
+        }
+    struct axes_params p = axes_params(&set);
+    TRY(ops_node(out, a, &(struct ops_node){ OP_EXPAND_DIMS, dtype_of(a), &to, &p }, s));
+out:
+    return err;
+}
+
+static void ones_of(struct axis_set *set, const struct arr *a)
+{
+    set->n = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] == 1)
+            set->axis[set->n++] = i;
+}
+
+enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
+{
+    struct axis_set set;
+    struct shp to = { 0 };
+    enum err err;
+
+    if (axes.n == SIZE_MAX)
+        ones_of(&set, a);
+    else
+        TRY(ops_axis_set(&set, axes, a->ndim, ERR_ARG, "squeeze"));
+    if (set.n == 0)
+        return ops_same(out, a);
+    for (int i = 0, next = 0; i < a->ndim; i++) {
+        if (next >= set.n || set.axis[next] != i) {
+            to.d[to.ndim++] = a->shape[i];
+            continue;
+        }
+        next++;
+        if (a->shape[i] != 1)
+            return err_set(ERR_ARG, "[squeeze] Cannot squeeze axis %d with size %d which is not "
+                                    "equal to 1.", i, a->shape[i]);
+    }
+    struct axes_params p = axes_params(&set);
+    TRY(ops_node(out, a, &(struct ops_node){ OP_SQUEEZE, dtype_of(a), &to, &p }, s));
+out:
+    return err;
+}
+
+static enum err transpose_by(struct arr **out, struct arr *a, const struct axes_params *p,
+                             struct strm *s)
+{
+    struct shp to = { .ndim = p->n };
+    bool identity = true;
+
+    for (int i = 0; i < p->n; i++) {
+        to.d[i] = a->shape[p->axis[i]];
+        identity &= p->axis[i] == i;
+    }
+    if (identity)
+        return ops_same(out, a);
+    return ops_node(out, a, &(struct ops_node){ OP_TRANSPOSE, dtype_of(a), &to, p }, s);
+}
+
+enum err ops_transpose(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
+{
+    struct axes_params p = { .n = a->ndim };
+    bool seen[SHP_MAX] = { false };
+    enum err err = ERR_OK;
+
+    if (axes.n != SIZE_MAX && axes.n != a->ndim)
+        return err_set(ERR_ARG, "[transpose] Received %zu axes for array with %d dimensions.",
+                       axes.n, a->ndim);
+    for (int i = 0; i < p.n; i++) {
+        int axis = p.n - 1 - i;
+        if (axes.n != SIZE_MAX)
+            TRY(shp_axis(&axis, axes.v[i], p.n, "transpose"));
+        if (seen[axis])
+            return err_set(ERR_ARG, "[transpose] Repeat axes not allowed.");
+        seen[axis] = true;
+        p.axis[i] = axis;
+    }
+    err = transpose_by(out, a, &p, s);
+out:
+    return err;
+}
+
+/* Axes of moveaxis and swapaxes; out of range is another error there than elsewhere. */
+static enum err two_axes(int *x, int *y, int ndim, const char *op)
+{
+    bool bad = shp_axis(x, *x, ndim, op) || shp_axis(y, *y, ndim, op);
+
+    return bad ? ERR_RANGE : ERR_OK;
+}
+
+enum err ops_moveaxis(struct arr **out, struct arr *a, int source, int destination, struct strm *s)
+{
+    struct axes_params p = { .n = a->ndim };
+    enum err err;
+
+    TRY(two_axes(&source, &destination, a->ndim, "moveaxis"));
+    for (int i = 0, from = 0; i < p.n; i++) {
+        if (from == source)
+            from++;
+        p.axis[i] = i == destination ? source : from++;
+    }
+    err = transpose_by(out, a, &p, s);
+out:
+    return err;
+}
+
+enum err ops_swapaxes(struct arr **out, struct arr *a, int axis1, int axis2, struct strm *s)
+{
+    struct axes_params p = { .n = a->ndim };
+    enum err err;
+
+    TRY(two_axes(&axis1, &axis2, a->ndim, "swapaxes"));
+    for (int i = 0; i < p.n; i++)
+        p.axis[i] = i == axis1 ? axis2 : i == axis2 ? axis1 : i;
+    err = transpose_by(out, a, &p, s);
+out:
+    return err;
+}
+
+enum err ops_broadcast_to(struct arr **out, struct arr *a, struct ints shape, struct strm *s)
+{
+    struct shp from, to, common;
+    enum err err;
+
+    TRY(shp_make(&to, shape.v, shape.n, "broadcast_to"));
+    arr_shape(&from, a);
+    TRY(shp_broadcast(&common, &from, &to, "broadcast_shapes"));
+    if (!shp_equal(&common, &to))
+        return err_set(ERR_ARG, "[broadcast_to] Cannot broadcast array of shape %s into shape %s.",
+                       shp_text(&from), shp_text(&to));
+    err = ops_stretch(out, a, &to, s);
+out:
+    return err;
+}
+
+enum err ops_broadcast_arrays(struct arr **outs, struct arr *const *in, size_t n, struct strm *s)
+{
+    struct shp shape;
+    size_t done = 0;
+    enum err err = ERR_OK;
+
+    if (n)
+        TRY(ops_common_shape(&shape, in, n));
+    for (; done < n; done++)
+        TRY(ops_stretch(&outs[done], in[done], &shape, s));
+out:
+    if (err)
+        arr_unref_all(outs, done);
+    return err;
+}
+
+enum err ops_as_strided(struct arr **out, struct arr *a, const struct ops_as_strided *v,
+                        struct strm *s)
+{
+    struct as_strided_params p = { .offset = (int64_t)v->offset };
+    struct arr *flat = NULL;
+    struct shp to;
+    enum err err;
+
+    TRY(shp_make(&to, v->shape.v, v->shape.n, "as_strided"));
+    if (v->n_strides != v->shape.n)
+        return err_set(ERR_ARG, "[as_strided] Got %zu strides for %zu dimensions.", v->n_strides,
+                       v->shape.n);
+    for (int i = 0; i < to.ndim; i++)
+        p.strides[i] = v->strides[i];
+    /* Strides refer to row-major elements. */
+    TRY(ops_flatten(&flat, a, 0, -1, s));
+    TRY(ops_node(out, flat, &(struct ops_node){ OP_AS_STRIDED, dtype_of(a), &to, &p }, s));
+out:
+    arr_unref(&flat);
+    return err;
+}
+
+enum err ops_atleast_nd(struct arr **out, struct arr *a, int n, struct strm *s)
+{
+    int32_t d0 = a->ndim > 0 ? a->shape[0] : 1, d1 = a->ndim > 1 ? a->shape[1] : 1;
+
+    if (a->ndim >= n)
+        return ops_same(out, a);
+    if (n == 2) /* a vector becomes a row */
+        return ops_reshape(out, a, (struct ints){ (int32_t[]){ 1, d0 }, 2 }, s);
+    if (n == 3 && a->ndim < 2) /* and then a matrix of one column */
+        return ops_reshape(out, a, (struct ints){ (int32_t[]){ 1, d0, 1 }, 3 }, s);
+    return ops_reshape(out, a, (struct ints){ (int32_t[]){ d0, d1, 1 }, (size_t)n }, s);
+}
+
+enum err ops_copy(struct arr **out, struct arr *a, struct strm *s)
+{
+    return ops_node(out, a, &(struct ops_node){ OP_COPY, dtype_of(a), NULL, NULL }, s);
+}
+
+enum err ops_stop_gradient(struct arr **out, struct arr *a, struct strm *s)
+{
+    return ops_node(out, a, &(struct ops_node){ OP_STOP_GRADIENT, dtype_of(a), NULL, NULL }, s);
+}
+
+enum err ops_contiguous(struct arr **out, struct arr *a, bool allow_col_major, struct strm *s)
+{
+    struct contiguous_params p = { allow_col_major };
+
+    return ops_node(out, a, &(struct ops_node){ OP_CONTIGUOUS, dtype_of(a), NULL, &p }, s);
+}
