@@ -1,0 +1,397 @@
+/* Runs elementwise programs in tiles: every instruction is one loop over a tile that stays in the
+ * first-level cache, so a chain costs one pass over memory, and each instruction still rounds to its
+ * own dtype. */
+#include "backend/common/elementwise.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/tile.h"
+
+#define MAX_VALUES (FX_MAX_IN + FX_MAX_INS)
+/* Room for the tiles of one program: most of a first-level cache of 32 KiB, on the stack. */
+#define SCRATCH_BYTES 28672
+#define TILE_MAX 1024
+#define TILE_ALIGN 16 /* elements; with it every tile starts on a cache line */
+/* Instructions times elements below which a second thread costs more than it brings. */
+#define PARALLEL_WORK 65536
+
+/* How the values of an input come into a tile. */
+enum load {
+    LOAD_DIRECT, /* used in place */
+    LOAD_SPLAT,  /* one element, repeated */
+    LOAD_GATHER, /* strided */
+};
+
+struct task {
+    struct fx fx;
+    size_t n;
+    uint32_t scalar_in;
+    bool strided;
+    bool overlaps; /* an output took over the buffer of an input */
+    struct cpu_src in[FX_MAX_IN];
+    char *out[FX_MAX_OUT];
+    struct nest nest; /* strided only, and then the last part of the payload */
+};
+
+struct step {
+    cpu_kernel fn;
+    uint8_t arg[3], n_args;
+    uint8_t result;   /* value */
+    uint8_t round_to; /* DT_FLOAT16, DT_BFLOAT16, or anything else for no rounding */
+    int8_t direct;    /* output that the result is written to, or -1: a tile */
+};
+
+struct program {
+    const struct task *task;
+    const struct cpu_kernels *k;
+    const char *base[FX_MAX_IN];
+    uint8_t load[FX_MAX_IN];
+    struct step step[FX_MAX_INS];
+    uint8_t slot[MAX_VALUES]; /* tile of a value */
+    bool stored[FX_MAX_OUT];  /* output is copied from its value at the end of a tile */
+    size_t slot_bytes, tile;
+};
+
+static bool is_half(enum dtype t)
+{
+    return t == DT_FLOAT16 || t == DT_BFLOAT16;
+}
+
+/* ---- from fx to program ---- */
+
+static cpu_kernel find_kernel(const struct cpu_kernels *k, const struct fx *fx,
+                              const struct fx_ins *ins)
+{
+    int key = ins->arg[ins->op == OP_SELECT];
+    uint8_t from = cpu_class_of[fx_dtype(fx, key)], to = cpu_class_of[ins->dtype];
+
+    if (ins->op == OP_ASTYPE)
+        return k->convert[from][to];
+    const struct cpu_kernel_row *row = &k->op[ins->op][from];
+    return row->result == to ? row->fn : NULL;
+}
+
+static enum err check_supported(const struct fx *fx)
+{
+    const struct cpu_kernels *k = cpu_kernels();
+
+    for (int i = 0; i < fx->n_ins; i++)
+        if (!find_kernel(k, fx, &fx->ins[i]))
+            return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the CPU.",
+                           op_name((enum op_id)fx->ins[i].op),
+                           dt_name(fx_dtype(fx, fx->ins[i].arg[0])));
+    return ERR_OK;
+}
+
+static bool all_zero(const int64_t *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i])
+            return false;
+    return true;
+}
+
+static bool is_row_major(const struct nest *nest, int operand)
+{
+    int64_t step = 1;
+
+    for (int i = nest->ndim - 1; i >= 0; i--) {
+        if (nest->stride[operand][i] != step)
+            return false;
+        step *= nest->dim[i];
+    }
+    return true;
+}
+
+static enum load input_load(const struct task *t, int i)
+{
+    if (!t->strided)
+        return t->scalar_in >> i & 1 ? LOAD_SPLAT : LOAD_DIRECT;
+    if (all_zero(t->nest.stride[i], t->nest.ndim))
+        return LOAD_SPLAT;
+    return is_row_major(&t->nest, i) ? LOAD_DIRECT : LOAD_GATHER;
+}
+
+/* The output that value v can be written to without a tile in between, or -1. */
+static int direct_output(const struct fx *fx, int v, bool allowed)
+{
+    if (!allowed || is_half(fx_dtype(fx, v)))
+        return -1;
+    for (int o = 0; o < fx->n_out; o++)
+        if (fx->out[o] == v)
+            return o;
+    return -1;
+}
+
+/* last[v]: the last instruction that reads v, -1 if none does. */
+static void find_last_uses(int8_t last[MAX_VALUES], const struct fx *fx)
+{
+    memset(last, -1, MAX_VALUES);
+    for (int i = 0; i < fx->n_ins; i++)
+        for (int a = 0; a < fx->ins[i].n_args; a++)
+            last[fx->ins[i].arg[a]] = (int8_t)i;
+}
+
+static bool is_output(const struct fx *fx, int v)
+{
+    for (int o = 0; o < fx->n_out; o++)
+        if (fx->out[o] == v)
+            return true;
+    return false;
+}
+
+struct slots {
+    int n;
+    bool busy[MAX_VALUES];
+};
+
+static uint8_t slot_take(struct slots *s)
+{
+    int i = 0;
+
+    while (i < s->n && s->busy[i])
+        i++;
+    s->n = MAX(s->n, i + 1);
+    s->busy[i] = true;
+    return (uint8_t)i;
+}
+
+/* Inputs keep a tile each; a result's tile is free again after its last reader. */
+static int assign_slots(struct program *p, const struct fx *fx, const int8_t *last)
+{
+    struct slots s = { 0 };
+
+    for (int i = 0; i < fx->n_in; i++)
+        if (p->load[i] != LOAD_DIRECT || is_half(fx_dtype(fx, i)))
+            p->slot[i] = slot_take(&s);
+    for (int i = 0; i < fx->n_ins; i++) {
+        int result = fx->n_in + i;
+        if (p->step[i].direct < 0)
+            p->slot[result] = slot_take(&s);
+        for (int a = 0; a < fx->ins[i].n_args; a++) {
+            int v = fx->ins[i].arg[a];
+            if (v >= fx->n_in && last[v] == i && p->step[v - fx->n_in].direct < 0 &&
+                !is_output(fx, v))
+                s.busy[p->slot[v]] = false;
+        }
+    }
+    return s.n;
+}
+
+static void make_step(struct program *p, const struct fx *fx, int i, bool read_later)
+{
+    const struct fx_ins *ins = &fx->ins[i];
+    struct step *s = &p->step[i];
+    bool last = i == fx->n_ins - 1;
+
+    s->fn = find_kernel(p->k, fx, ins);
+    s->n_args = ins->n_args;
+    memcpy(s->arg, ins->arg, sizeof s->arg);
+    s->result = (uint8_t)(fx->n_in + i);
+    /* A half that only goes out is rounded by the store. */
+    s->round_to = read_later ? ins->dtype : DT_FLOAT32;
+    s->direct = (int8_t)direct_output(fx, s->result, last || !p->task->overlaps);
+    if (s->direct >= 0)
+        p->stored[s->direct] = false;
+}
+
+static enum err make_program(struct program *p, const struct task *t)
+{
+    const struct fx *fx = &t->fx;
+    int8_t last[MAX_VALUES];
+    size_t width = 4;
+    enum err err = ERR_OK;
+
+    *p = (struct program){ .task = t, .k = cpu_kernels() };
+    for (int i = 0; i < fx->n_in; i++) {
+        TRY(cpu_src_host(&p->base[i], &t->in[i]));
+        p->load[i] = (uint8_t)input_load(t, i);
+    }
+    for (int o = 0; o < fx->n_out; o++)
+        p->stored[o] = true;
+    find_last_uses(last, fx);
+    for (int i = 0; i < fx->n_ins; i++)
+        make_step(p, fx, i, last[fx->n_in + i] >= 0);
+    for (int v = 0; v < fx->n_in + fx->n_ins; v++)
+        width = MAX(width, (size_t)cpu_class_size[cpu_class_of[fx_dtype(fx, v)]]);
+    size_t n_slots = (size_t)MAX(assign_slots(p, fx, last), 1);
+    p->tile = MIN(TILE_MAX, SCRATCH_BYTES / (n_slots * width) / TILE_ALIGN * TILE_ALIGN);
+    p->slot_bytes = p->tile * width;
+out:
+    return err;
+}
+
+/* ---- running ---- */
+
+/* One thread's view of a program while it works through a range. */
+struct run {
+    const struct program *p;
+    const char *value[MAX_VALUES]; /* first element of the current tile */
+    char scratch[SCRATCH_BYTES] __attribute__((aligned(64)));
+};
+
+static char *tile_of(struct run *r, int v)
+{
+    return r->scratch + r->p->slot[v] * r->p->slot_bytes;
+}
+
+static void widen(const struct cpu_kernels *k, enum dtype t, char *dst, const char *src, size_t n)
+{
+    if (t == DT_FLOAT16)
+        k->load_f16((float *)dst, (const uint16_t *)src, n);
+    else
+        k->load_bf16((float *)dst, (const uint16_t *)src, n);
+}
+
+static void narrow(const struct cpu_kernels *k, enum dtype t, char *dst, const float *src, size_t n)
+{
+    if (t == DT_FLOAT16)
+        k->store_f16((uint16_t *)dst, src, n);
+    else
+        k->store_bf16((uint16_t *)dst, src, n);
+}
+
+/* Brings n elements from position `first` of input i into r->value[i]. */
+static void load_input(struct run *r, int i, size_t first, size_t n)
+{
+    const struct program *p = r->p;
+    enum dtype t = (enum dtype)p->task->fx.in_dtype[i];
+    size_t item = dt_size(t);
+    uint16_t halves[TILE_MAX];
+    const char *raw = p->base[i] + first * item;
+
+    if (p->load[i] == LOAD_SPLAT)
+        return; /* done once for the whole range */
+    if (p->load[i] == LOAD_GATHER)
+        raw = tile_gather(is_half(t) ? (char *)halves : tile_of(r, i), p->base[i],
+                          &(struct tile_walk){ &p->task->nest, i, item }, first, n);
+    if (is_half(t)) {
+        widen(p->k, t, tile_of(r, i), raw, n);
+        raw = tile_of(r, i);
+    }
+    r->value[i] = raw;
+}
+
+static void splat_input(struct run *r, int i)
+{
+    const struct program *p = r->p;
+    enum dtype t = (enum dtype)p->task->fx.in_dtype[i];
+    char *dst = tile_of(r, i);
+
+    if (is_half(t))
+        widen(p->k, t, dst, p->base[i], 1);
+    else
+        memcpy(dst, p->base[i], dt_size(t));
+    tile_splat(dst, dst, cpu_class_size[cpu_class_of[t]], p->tile);
+    r->value[i] = dst;
+}
+
+static void run_step(struct run *r, const struct step *s, size_t first, size_t n)
+{
+    const struct program *p = r->p;
+    enum dtype t = fx_dtype(&p->task->fx, s->result);
+    char *dst = s->direct < 0 ? tile_of(r, s->result)
+                              : p->task->out[s->direct] + first * dt_size(t);
+    const char *arg[3] = { NULL, NULL, NULL };
+
+    for (int a = 0; a < s->n_args; a++)
+        arg[a] = r->value[s->arg[a]];
+    s->fn(dst, arg[0], arg[1], arg[2], n);
+    if (s->round_to == DT_FLOAT16)
+        p->k->round_f16((float *)dst, n);
+    else if (s->round_to == DT_BFLOAT16)
+        p->k->round_bf16((float *)dst, n);
+    r->value[s->result] = dst;
+}
+
+static void store_output(struct run *r, int o, size_t first, size_t n)
+{
+    const struct program *p = r->p;
+    int v = p->task->fx.out[o];
+    enum dtype t = fx_dtype(&p->task->fx, v);
+    char *dst = p->task->out[o] + first * dt_size(t);
+
+    if (is_half(t))
+        narrow(p->k, t, dst, (const float *)r->value[v], n);
+    else
+        memcpy(dst, r->value[v], n * dt_size(t));
+}
+
+static void run_tile(struct run *r, size_t first, size_t n)
+{
+    const struct program *p = r->p;
+    const struct fx *fx = &p->task->fx;
+
+    for (int i = 0; i < fx->n_in; i++)
+        load_input(r, i, first, n);
+    for (int i = 0; i < fx->n_ins; i++)
+        run_step(r, &p->step[i], first, n);
+    for (int o = 0; o < fx->n_out; o++)
+        if (p->stored[o])
+            store_output(r, o, first, n);
+}
+
+static void run_range(void *arg, size_t begin, size_t end)
+{
+    const struct program *p = arg;
+    const struct task *t = p->task;
+    size_t row = t->strided ? (size_t)t->nest.dim[t->nest.ndim - 1] : 0;
+    struct run r;
+
+    r.p = p;
+    for (int i = 0; i < t->fx.n_in; i++)
+        if (p->load[i] == LOAD_SPLAT)
+            splat_input(&r, i);
+    for (size_t i = begin, n; i < end; i += n) {
+        n = MIN(p->tile, end - i);
+        /* Long rows end a tile, so that a row with unit stride is read in place. */
+        if (row >= p->tile)
+            n = MIN(n, row - i % row);
+        run_tile(&r, i, n);
+    }
+}
+
+static enum err run_task(void *payload)
+{
+    const struct task *t = payload;
+    struct program p;
+    enum err err = make_program(&p, t);
+
+    if (err == ERR_OK)
+        cpu_parallel_for(t->n, PARALLEL_WORK / (t->fx.n_ins + 1u), run_range, &p);
+    return err;
+}
+
+static bool shares_buffer(const struct exec *x)
+{
+    for (int o = 0; o < x->n_out; o++)
+        for (int i = 0; i < x->n_in; i++)
+            if (x->out[o]->buf == x->in[i]->buf)
+                return true;
+    return false;
+}
+
+enum err cpu_elementwise(const struct exec *x)
+{
+    struct elem_walk w;
+    struct task t;
+    enum err err;
+
+    TRY(check_supported(x->fx));
+    TRY(elem_prepare(&w, x, &be_cpu));
+    if (w.n == 0)
+        goto out;
+    t.fx = *x->fx;
+    t.n = w.n;
+    t.strided = w.kind == ELEM_STRIDED;
+    t.scalar_in = w.kind == ELEM_SCALAR ? UINT32_MAX : w.scalar_in;
+    t.overlaps = shares_buffer(x);
+    for (int i = 0; i < x->n_in; i++)
+        t.in[i] = cpu_src(x->in[i]);
+    for (int o = 0; o < x->n_out; o++)
+        t.out[o] = cpu_dst(x->out[o]);
+    if (t.strided)
+        t.nest = w.nest;
+    err = cpu_enqueue(x->strm, run_task, &t, t.strided ? sizeof t : offsetof(struct task, nest));
+out:
+    return err;
+}

@@ -1,0 +1,314 @@
+/* A stream's worker thread and its queue. */
+#include "backend/cpu/cpu.h"
+#include "core/sched.h"
+#include "core/stat.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* How many dispatches count as one task for the throttle (contract 3.6). */
+#define DISPATCHES_PER_TASK 10
+
+struct task {
+    struct task *next;
+    cpu_task_fn run;
+    bool counted; /* sched_task_begin was called for it */
+    _Alignas(16) unsigned char payload[];
+};
+
+struct encoder {
+    struct strm *strm;
+    pthread_t thread;
+    bool started;       /* owner thread only */
+    unsigned dispatches; /* owner thread only */
+
+    pthread_mutex_t queue_lock; /* guards head, tail, queued, stop and the two conditions */
+    pthread_cond_t queue_filled;
+    pthread_cond_t progressed;
+    struct task *head, **tail;
+    uint64_t queued;
+    bool stop;
+
+    _Atomic uint64_t done; /* tasks complete; an event's ticket is the value it waits for */
+    atomic_int waiters;    /* threads that sleep until `done` moves */
+};
+
+static void task_complete(struct encoder *e)
+{
+    atomic_fetch_add(&e->done, 1);
+    /* Sequentially consistent on both sides: either the waiter sees the new count, or it is seen
+     * here. */
+    if (atomic_load(&e->waiters) == 0)
+        return;
+    pthread_mutex_lock(&e->queue_lock);
+    pthread_cond_broadcast(&e->progressed);
+    pthread_mutex_unlock(&e->queue_lock);
+}
+
+static void task_run(struct encoder *e, struct task *t)
+{
+    enum err err = t->run(t->payload);
+
+    if (err != ERR_OK)
+        strm_note_error(e->strm, err);
+    if (t->counted)
+        sched_task_end();
+    mem_free(t);
+    task_complete(e);
+}
+
+/* Everything queued, or NULL when the stream closes. */
+static struct task *queue_take(struct encoder *e)
+{
+    struct task *list;
+
+    pthread_mutex_lock(&e->queue_lock);
+    while (!e->head && !e->stop)
+        pthread_cond_wait(&e->queue_filled, &e->queue_lock);
+    list = e->head;
+    e->head = NULL;
+    e->tail = &e->head;
+    pthread_mutex_unlock(&e->queue_lock);
+    return list;
+}
+
+static void *worker(void *arg)
+{
+    struct encoder *e = arg;
+
+    for (struct task *t = queue_take(e); t; t = queue_take(e)) {
+        while (t) {
+            struct task *next = t->next;
+            task_run(e, t);
+            t = next;
+        }
+    }
+    return NULL;
+}
+
+static void queue_put(struct encoder *e, struct task *t)
+{
+    pthread_mutex_lock(&e->queue_lock);
+    bool was_empty = !e->head;
+    *e->tail = t;
+    e->tail = &t->next;
+    e->queued++;
+    if (was_empty)
+        pthread_cond_signal(&e->queue_filled);
+    pthread_mutex_unlock(&e->queue_lock);
+}
+
+static enum err worker_start(struct encoder *e)
+{
+    if (e->started)
+        return ERR_OK;
+    if (pthread_create(&e->thread, NULL, worker, e) != 0)
+        return err_set(ERR_RUNTIME, "[cpu] The worker thread of stream %d could not be started.",
+                       e->strm->index);
+    e->started = true;
+    return ERR_OK;
+}
+
+/* ---- waiting ---- */
+
+static void wait_until(struct encoder *e, uint64_t ticket)
+{
+    if (atomic_load(&e->done) >= ticket)
+        return;
+    stat_add(STAT_HOST_WAITS, 1);
+    atomic_fetch_add(&e->waiters, 1);
+    pthread_mutex_lock(&e->queue_lock);
+    while (atomic_load(&e->done) < ticket)
+        pthread_cond_wait(&e->progressed, &e->queue_lock);
+    pthread_mutex_unlock(&e->queue_lock);
+    atomic_fetch_sub(&e->waiters, 1);
+}
+
+static uint64_t queued_so_far(struct encoder *e)
+{
+    pthread_mutex_lock(&e->queue_lock);
+    uint64_t n = e->queued;
+    pthread_mutex_unlock(&e->queue_lock);
+    return n;
+}
+
+/* ---- queueing ---- */
+
+/* payload NULL leaves the bytes to the caller. */
+static struct task *task_new(cpu_task_fn fn, const void *payload, size_t size)
+{
+    struct task *t = mem_alloc(sizeof *t + size);
+
+    if (!t)
+        return NULL;
+    t->run = fn;
+    if (payload)
+        memcpy(t->payload, payload, size);
+    return t;
+}
+
+enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size)
+{
+    struct encoder *e = s->priv;
+    struct task *t = NULL;
+    enum err err = worker_start(e);
+
+    if (err == ERR_OK && !(t = task_new(fn, payload, size)))
+        err = ERR_NO_MEMORY;
+    if (err != ERR_OK) {
+        /* The caller drops the op's buffers; an earlier task of the op may be using them. */
+        wait_until(e, queued_so_far(e));
+        return err;
+    }
+    if (++e->dispatches % DISPATCHES_PER_TASK == 0) {
+        t->counted = true;
+        sched_task_begin();
+    }
+    stat_add(STAT_CPU_TASKS, 1);
+    queue_put(e, t);
+    return ERR_OK;
+}
+
+struct held {
+    size_t n;
+    struct buf *buf[];
+};
+
+static enum err run_release(void *payload)
+{
+    struct held *h = payload;
+
+    for (size_t i = 0; i < h->n; i++)
+        buf_unref(&h->buf[i]);
+    return ERR_OK;
+}
+
+enum err cpu_hold(struct strm *s, struct buf *const *bufs, size_t n)
+{
+    struct encoder *e = s->priv;
+
+    /* Before the first task nothing can be reading the buffers. */
+    if (n == 0 || !e->started)
+        return ERR_OK;
+    struct task *t = task_new(run_release, NULL, sizeof(struct held) + n * sizeof bufs[0]);
+    if (!t)
+        return cpu_sync(s); /* no memory to remember them with, so outlast the work here */
+    struct held *h = (struct held *)t->payload;
+    for (h->n = 0; h->n < n; h->n++)
+        h->buf[h->n] = buf_ref(bufs[h->n]);
+    queue_put(e, t);
+    return ERR_OK;
+}
+
+/* ---- steps and events ---- */
+
+enum err cpu_step_end(struct strm *s)
+{
+    (void)s;
+    return ERR_OK;
+}
+
+enum err cpu_flush(struct strm *s)
+{
+    (void)s; /* a task runs as soon as it is queued */
+    return ERR_OK;
+}
+
+bool cpu_retire(struct strm *s, bool block)
+{
+    struct encoder *e = s->priv;
+    uint64_t done = atomic_load(&e->done);
+
+    if (done == queued_so_far(e))
+        return false;
+    if (block)
+        wait_until(e, done + 1);
+    return true;
+}
+
+enum err cpu_sync(struct strm *s)
+{
+    wait_until(s->priv, queued_so_far(s->priv));
+    return ERR_OK;
+}
+
+enum err cpu_ev_record(struct strm *s, struct ev *e)
+{
+    e->ticket = queued_so_far(s->priv);
+    return ERR_OK;
+}
+
+enum err cpu_ev_wait(struct ev *e)
+{
+    wait_until(e->strm->priv, e->ticket);
+    atomic_store(&e->done, true);
+    return ERR_OK;
+}
+
+enum err cpu_ev_query(bool *done, struct ev *e)
+{
+    struct encoder *enc = e->strm->priv;
+
+    *done = atomic_load(&enc->done) >= e->ticket;
+    if (*done)
+        atomic_store(&e->done, true);
+    return ERR_OK;
+}
+
+/* Collects the producer's failure, which thereby becomes this stream's. */
+static enum err run_wait(void *payload)
+{
+    struct ev *e;
+
+    memcpy(&e, payload, sizeof e);
+    enum err err = ev_wait(e);
+    ev_unref(&e);
+    return err;
+}
+
+enum err cpu_strm_wait(struct strm *s, struct ev *e)
+{
+    struct ev *held = ev_ref(e);
+    enum err err = cpu_enqueue(s, run_wait, &held, sizeof held);
+
+    if (err != ERR_OK)
+        ev_unref(&held);
+    return err;
+}
+
+/* ---- life ---- */
+
+enum err cpu_strm_open(struct strm *s)
+{
+    struct encoder *e = mem_alloc(sizeof *e);
+
+    if (!e)
+        return ERR_NO_MEMORY;
+    e->strm = s;
+    e->tail = &e->head;
+    pthread_mutex_init(&e->queue_lock, NULL);
+    pthread_cond_init(&e->queue_filled, NULL);
+    pthread_cond_init(&e->progressed, NULL);
+    s->priv = e;
+    return ERR_OK;
+}
+
+void cpu_strm_close(struct strm *s)
+{
+    struct encoder *e = s->priv;
+
+    if (!e)
+        return;
+    if (e->started) {
+        pthread_mutex_lock(&e->queue_lock);
+        e->stop = true;
+        pthread_cond_signal(&e->queue_filled);
+        pthread_mutex_unlock(&e->queue_lock);
+        pthread_join(e->thread, NULL); /* the worker empties the queue first */
+    }
+    pthread_mutex_destroy(&e->queue_lock);
+    pthread_cond_destroy(&e->queue_filled);
+    pthread_cond_destroy(&e->progressed);
+    mem_free(e);
+    s->priv = NULL;
+}

@@ -1,0 +1,65 @@
+/* Vector loops of the CPU backend, compiled once per instruction set (kernels_<isa>.c) and chosen
+ * when the process starts. All sets give the same bits: nothing is contracted or reassociated.
+ *
+ * Inside a program float16 and bfloat16 values are kept as float32 that were rounded to the type, so
+ * arithmetic exists for the storage classes below only. */
+#pragma once
+
+#include "core/fx.h"
+
+/* Storage classes: what a loop over values of a dtype sees. CLASS(id, C type, type to compute in) */
+#define CPU_CLASSES(CLASS)                                                                         \
+    CLASS(B, uint8_t, uint8_t)                                                                     \
+    CLASS(U8, uint8_t, uint32_t)                                                                   \
+    CLASS(U16, uint16_t, uint32_t)                                                                 \
+    CLASS(U32, uint32_t, uint32_t)                                                                 \
+    CLASS(U64, uint64_t, uint64_t)                                                                 \
+    CLASS(I8, int8_t, uint32_t)                                                                    \
+    CLASS(I16, int16_t, uint32_t)                                                                  \
+    CLASS(I32, int32_t, uint32_t)                                                                  \
+    CLASS(I64, int64_t, uint64_t)                                                                  \
+    CLASS(F32, float, float)                                                                       \
+    CLASS(F64, double, double)                                                                     \
+    CLASS(C64, float _Complex, float _Complex)
+
+enum cpu_class {
+#define CLASS(id, ...) CPU_##id,
+    CPU_CLASSES(CLASS)
+#undef CLASS
+    CPU_CLASS_COUNT
+};
+
+/* By dtype: the class of its values, and the class's size in bytes. */
+extern const uint8_t cpu_class_of[DT_COUNT];
+extern const uint8_t cpu_class_size[CPU_CLASS_COUNT];
+
+/* dst[i] = op(a[i], b[i], c[i]); unused operands are NULL. dst may be the same array as an operand. */
+typedef void (*cpu_kernel)(void *dst, const void *a, const void *b, const void *c, size_t n);
+
+/* A loop and the class that it writes. */
+struct cpu_kernel_row {
+    cpu_kernel fn;
+    uint8_t result; /* enum cpu_class */
+};
+
+struct cpu_kernels {
+    /* By op and class of the operands (Select: of the second operand). */
+    struct cpu_kernel_row op[OP_COUNT][CPU_CLASS_COUNT];
+    /* By source and destination class. */
+    cpu_kernel convert[CPU_CLASS_COUNT][CPU_CLASS_COUNT];
+    /* Half types: load widens, store rounds to nearest even, round is both. */
+    void (*load_f16)(float *dst, const uint16_t *src, size_t n);
+    void (*load_bf16)(float *dst, const uint16_t *src, size_t n);
+    void (*store_f16)(uint16_t *dst, const float *src, size_t n);
+    void (*store_bf16)(uint16_t *dst, const float *src, size_t n);
+    void (*round_f16)(float *x, size_t n);
+    void (*round_bf16)(float *x, size_t n);
+};
+
+extern const struct cpu_kernels cpu_kernels_base;
+#if defined(__x86_64__)
+extern const struct cpu_kernels cpu_kernels_avx2;
+#endif
+
+/* The best set for this processor. Thread-safety: safe. */
+const struct cpu_kernels *cpu_kernels(void);

@@ -1,0 +1,382 @@
+/* The loops of kernels.h over the rows of elementwise_ops.h. A kernels_<isa>.c defines KERNELS (the
+ * name of its table) and its instruction set, then includes this. */
+#include <complex.h>
+#include <math.h>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/math_f32.h"
+
+#if defined(__clang__)
+#define VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
+/* Loops over functions of the C library do not vectorise, and need not. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#else
+#define VECTOR_LOOP _Pragma("GCC ivdep")
+#endif
+
+#ifndef CMPLXF
+#define CMPLXF(re, im) __builtin_complex((float)(re), (float)(im))
+#endif
+
+#define CLASS(id, type, work)                                                                      \
+    typedef type type_##id;                                                                        \
+    typedef work work_##id;
+CPU_CLASSES(CLASS)
+#undef CLASS
+
+/* ---- scalar functions that need more than an expression ---- */
+
+/* Plain products, as NumPy has them: no recovery of infinities from NaN. */
+static inline float _Complex c_mul(float _Complex x, float _Complex y)
+{
+    float a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y);
+
+    return CMPLXF(a * c - b * d, a * d + b * c);
+}
+
+/* Complex numbers are ordered by real part, then by imaginary part. */
+static inline bool c_greater(float _Complex x, float _Complex y)
+{
+    return crealf(x) > crealf(y) || (crealf(x) == crealf(y) && cimagf(x) > cimagf(y));
+}
+
+static inline bool c_greater_equal(float _Complex x, float _Complex y)
+{
+    return crealf(x) > crealf(y) || (crealf(x) == crealf(y) && cimagf(x) >= cimagf(y));
+}
+
+static inline bool c_isnan(float _Complex x)
+{
+    return isnan(crealf(x)) || isnan(cimagf(x));
+}
+
+static inline float _Complex c_log1p(float _Complex z)
+{
+    double x = (double)crealf(z), y = (double)cimagf(z);
+
+    return CMPLXF(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, x + 1.0));
+}
+
+static inline float _Complex c_pow(float _Complex x, float _Complex y)
+{
+    if (x == 0.0f)
+        return y == 0.0f ? 1.0f : 0.0f;
+    return cpowf(x, y);
+}
+
+static inline float _Complex c_logaddexp(float _Complex x, float _Complex y)
+{
+    bool first = c_greater(x, y) || c_isnan(x);
+    float _Complex high = first ? x : y, low = first ? y : x;
+
+    if (crealf(low) == -INFINITY || crealf(high) == INFINITY)
+        return high;
+    return high + c_log1p(cexpf(low - high));
+}
+
+static inline int64_t mod_i64(int64_t x, int64_t y)
+{
+    int64_t r = x % y;
+
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+static inline int64_t floor_div_i64(int64_t x, int64_t y)
+{
+    return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+static inline double mod_f64(double x, double y)
+{
+    double r = fmod(x, y);
+
+    return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+}
+
+static inline uint64_t pow_u64(uint64_t base, uint64_t exponent)
+{
+    uint64_t result = 1;
+
+    for (; exponent; exponent >>= 1, base *= base)
+        if (exponent & 1)
+            result *= base;
+    return result;
+}
+
+static inline double logaddexp_f64(double x, double y)
+{
+    double high = x > y || x != x ? x : y, low = x < y || x != x ? x : y;
+
+    if (low == (double)-INFINITY || high == (double)INFINITY)
+        return high;
+    return high + log1p(exp(low - high));
+}
+
+/* Two Newton steps on the float32 fit. */
+static inline double erfinv_f64(double a)
+{
+    double r = d_erfinv(a);
+
+    if (!(fabs(a) < 1.0))
+        return fabs(a) == 1.0 ? copysign((double)INFINITY, a) : (double)NAN;
+    for (int i = 0; i < 2; i++)
+        r -= (erf(r) - a) / (0x1.20dd750429b6dp+0 * exp(-r * r));
+    return r;
+}
+
+/* ---- lists of classes ---- */
+
+#define LIST_B(M, ...) M(B, __VA_ARGS__)
+#define LIST_F32(M, ...) M(F32, __VA_ARGS__)
+#define LIST_F64(M, ...) M(F64, __VA_ARGS__)
+#define LIST_C64(M, ...) M(C64, __VA_ARGS__)
+#define LIST_UNSIGNED(M, ...)                                                                      \
+    M(U8, __VA_ARGS__) M(U16, __VA_ARGS__) M(U32, __VA_ARGS__) M(U64, __VA_ARGS__)
+#define LIST_SIGNED(M, ...)                                                                        \
+    M(I8, __VA_ARGS__) M(I16, __VA_ARGS__) M(I32, __VA_ARGS__) M(I64, __VA_ARGS__)
+#define LIST_UNSIGNED_B(M, ...) LIST_B(M, __VA_ARGS__) LIST_UNSIGNED(M, __VA_ARGS__)
+#define LIST_INTS(M, ...) LIST_UNSIGNED(M, __VA_ARGS__) LIST_SIGNED(M, __VA_ARGS__)
+#define LIST_INTS_B(M, ...) LIST_B(M, __VA_ARGS__) LIST_INTS(M, __VA_ARGS__)
+#define LIST_FLOATS(M, ...) LIST_F32(M, __VA_ARGS__) LIST_F64(M, __VA_ARGS__)
+#define LIST_INEXACT(M, ...) LIST_FLOATS(M, __VA_ARGS__) LIST_C64(M, __VA_ARGS__)
+#define LIST_REAL(M, ...) LIST_INTS_B(M, __VA_ARGS__) LIST_FLOATS(M, __VA_ARGS__)
+#define LIST_ALL(M, ...) LIST_REAL(M, __VA_ARGS__) LIST_C64(M, __VA_ARGS__)
+
+#define RESULT_SAME(id) id
+#define RESULT_B(id) B
+#define RESULT_F32(id) F32
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* ---- first reading of the rows: the loops ---- */
+
+#define KERNEL(name) static void name(void *dst, const void *a, const void *b, const void *c, size_t n)
+#define OPERANDS(id)                                                                               \
+    typedef type_##id T __attribute__((unused));                                                   \
+    typedef work_##id W __attribute__((unused));                                                   \
+    const T *ax = a, *ay = b;                                                                      \
+    (void)ax, (void)ay, (void)c;
+
+#define UNARY_LOOP(id, op, result, ...)                                                            \
+    KERNEL(k_##op##_##id)                                                                              \
+    {                                                                                              \
+        OPERANDS(id)                                                                               \
+        PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
+        {                                                                                          \
+            const T x = ax[i];                                                                     \
+            out[i] = __VA_ARGS__;                                                                  \
+        }                                                                                          \
+    }
+#define BINARY_LOOP(id, op, result, ...)                                                           \
+    KERNEL(k_##op##_##id)                                                                              \
+    {                                                                                              \
+        OPERANDS(id)                                                                               \
+        PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
+        {                                                                                          \
+            const T x = ax[i], y = ay[i];                                                          \
+            out[i] = __VA_ARGS__;                                                                  \
+        }                                                                                          \
+    }
+/* An element's result depends on the element alone: both loops below agree on the fast ones. */
+#define GUARDED_LOOPS(op, id, load, condition, slow, fast)                                         \
+    KERNEL(k_##op##_##id)                                                                              \
+    {                                                                                              \
+        OPERANDS(id)                                                                               \
+        T *out = dst;                                                                              \
+        uint32_t any = 0;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            load;                                                                                  \
+            any |= (condition) ? 1u : 0u;                                                          \
+        }                                                                                          \
+        if (any) {                                                                                 \
+            for (size_t i = 0; i < n; i++) {                                                       \
+                load;                                                                              \
+                out[i] = (condition) ? (slow) : (fast);                                            \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
+        {                                                                                          \
+            load;                                                                                  \
+            out[i] = fast;                                                                         \
+        }                                                                                          \
+    }
+#define LOAD_X const T x = ax[i]
+#define LOAD_XY const T x = ax[i], y = ay[i]
+
+#define UNARY(op, list, result, ...) LIST_##list(UNARY_LOOP, op, result, __VA_ARGS__)
+#define BINARY(op, list, result, ...) LIST_##list(BINARY_LOOP, op, result, __VA_ARGS__)
+#define GUARDED1(op, id, condition, slow, fast)                                                    \
+    GUARDED_LOOPS(op, id, LOAD_X, condition, slow, fast)
+#define GUARDED2(op, id, condition, slow, fast)                                                    \
+    GUARDED_LOOPS(op, id, LOAD_XY, condition, slow, fast)
+#include "backend/cpu/elementwise_ops.h"
+#undef UNARY
+#undef BINARY
+#undef GUARDED1
+#undef GUARDED2
+
+#define SELECT_LOOP(id, ...)                                                                       \
+    KERNEL(k_SELECT_##id)                                                                            \
+    {                                                                                              \
+        type_##id *out = dst;                                                                      \
+        const uint8_t *condition = a;                                                              \
+        const type_##id *x = b, *y = c;                                                            \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++) out[i] = condition[i] ? x[i] : y[i];            \
+    }
+LIST_ALL(SELECT_LOOP, )
+
+/* ---- conversions ---- */
+
+#define CONVERT_LOOP(from, to, ...)                                                                \
+    KERNEL(k_CONVERT_##from##_##to)                                                                  \
+    {                                                                                              \
+        typedef type_##to T __attribute__((unused));                                               \
+        T *out = dst;                                                                              \
+        const type_##from *ax = a;                                                                 \
+        (void)b, (void)c;                                                                          \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
+        {                                                                                          \
+            const type_##from x = ax[i];                                                           \
+            out[i] = __VA_ARGS__;                                                                  \
+        }                                                                                          \
+    }
+/* Narrow integers come from floats by way of a wider integer, so that values out of range wrap as
+ * they do in MLX on this processor. M(from, to, expression of x) */
+#define CONVERT_INT(M, from)                                                                       \
+    M(from, B, x != 0)                                                                             \
+    M(from, U8, (T)x)                                                                              \
+    M(from, U16, (T)x)                                                                             \
+    M(from, U32, (T)x)                                                                             \
+    M(from, U64, (T)x)                                                                             \
+    M(from, I8, (T)x)                                                                              \
+    M(from, I16, (T)x)                                                                             \
+    M(from, I32, (T)x)                                                                             \
+    M(from, I64, (T)x)                                                                             \
+    M(from, F32, (T)x)                                                                             \
+    M(from, F64, (T)x)                                                                             \
+    M(from, C64, CMPLXF(x, 0.0f))
+#define CONVERT_FLOAT(M, from)                                                                     \
+    M(from, B, x != 0)                                                                             \
+    M(from, U8, (T)(int32_t)x)                                                                     \
+    M(from, U16, (T)(int32_t)x)                                                                    \
+    M(from, U32, (T)(int64_t)x)                                                                    \
+    M(from, U64, (T)x)                                                                             \
+    M(from, I8, (T)(int32_t)x)                                                                     \
+    M(from, I16, (T)(int32_t)x)                                                                    \
+    M(from, I32, (T)x)                                                                             \
+    M(from, I64, (T)x)                                                                             \
+    M(from, F32, (T)x)                                                                             \
+    M(from, F64, (T)x)                                                                             \
+    M(from, C64, CMPLXF(x, 0.0f))
+#define CONVERT_COMPLEX(M, from)                                                                   \
+    M(from, B, x != 0.0f)                                                                          \
+    M(from, U8, (T)(int32_t)crealf(x))                                                             \
+    M(from, U16, (T)(int32_t)crealf(x))                                                            \
+    M(from, U32, (T)(int64_t)crealf(x))                                                            \
+    M(from, U64, (T)crealf(x))                                                                     \
+    M(from, I8, (T)(int32_t)crealf(x))                                                             \
+    M(from, I16, (T)(int32_t)crealf(x))                                                            \
+    M(from, I32, (T)crealf(x))                                                                     \
+    M(from, I64, (T)crealf(x))                                                                     \
+    M(from, F32, crealf(x))                                                                        \
+    M(from, F64, (T)crealf(x))                                                                     \
+    M(from, C64, x)
+#define CONVERT_ALL(M)                                                                             \
+    CONVERT_INT(M, B)                                                                              \
+    CONVERT_INT(M, U8)                                                                             \
+    CONVERT_INT(M, U16)                                                                            \
+    CONVERT_INT(M, U32)                                                                            \
+    CONVERT_INT(M, U64)                                                                            \
+    CONVERT_INT(M, I8)                                                                             \
+    CONVERT_INT(M, I16)                                                                            \
+    CONVERT_INT(M, I32)                                                                            \
+    CONVERT_INT(M, I64)                                                                            \
+    CONVERT_FLOAT(M, F32)                                                                          \
+    CONVERT_FLOAT(M, F64)                                                                          \
+    CONVERT_COMPLEX(M, C64)
+CONVERT_ALL(CONVERT_LOOP)
+
+/* ---- half precision ---- */
+
+/* The exponent is rebased by a multiplication, which also normalises subnormals. */
+static inline float widen_f16(uint16_t h)
+{
+    float magnitude = f32_from((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+    uint32_t bits = f32_bits(magnitude);
+
+    bits = magnitude >= 0x1p16f ? bits | 0x7f800000u : bits; /* infinity and NaN */
+    return f32_from(bits | (uint32_t)(h & 0x8000) << 16);
+}
+
+/* Round to nearest even. Normal results by integer rounding of the mantissa, subnormal ones by adding
+ * a number whose last bit is the last bit of the result. */
+static inline uint16_t narrow_f16(float x)
+{
+    uint32_t bits = f32_bits(x), sign = bits & 0x80000000u;
+    uint32_t mag = bits ^ sign;
+    uint32_t normal = (mag + 0xc8000fffu + ((mag >> 13) & 1)) >> 13;
+    uint32_t subnormal = f32_bits(f32_from(mag) + 0.5f) - 0x3f000000u;
+    uint32_t h = mag < 0x38800000u ? subnormal : normal;
+
+    h = mag >= 0x47800000u ? 0x7c00u : h;
+    h = mag > 0x7f800000u ? 0x7e00u : h;
+    return (uint16_t)(h | sign >> 16);
+}
+
+static inline float widen_bf16(uint16_t h)
+{
+    return f32_from((uint32_t)h << 16);
+}
+
+static inline uint16_t narrow_bf16(float x)
+{
+    uint32_t bits = f32_bits(x);
+    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+}
+
+#define HALF_LOOPS(type)                                                                           \
+    static void load_##type(float *dst, const uint16_t *src, size_t n)                             \
+    {                                                                                              \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++) dst[i] = widen_##type(src[i]);                  \
+    }                                                                                              \
+    static void store_##type(uint16_t *dst, const float *src, size_t n)                            \
+    {                                                                                              \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++) dst[i] = narrow_##type(src[i]);                 \
+    }                                                                                              \
+    static void round_##type(float *x, size_t n)                                                   \
+    {                                                                                              \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++) x[i] = widen_##type(narrow_##type(x[i]));       \
+    }
+HALF_LOOPS(f16)
+HALF_LOOPS(bf16)
+
+/* ---- second reading of the rows: the table ---- */
+
+#define OP_ROW(id, op, result, ...)                                                                \
+    [OP_##op][CPU_##id] = { k_##op##_##id, PASTE(CPU_, RESULT_##result(id)) },
+#define SELECT_ROW(id, ...) [OP_SELECT][CPU_##id] = { k_SELECT_##id, CPU_##id },
+#define CONVERT_ROW(from, to, ...) [CPU_##from][CPU_##to] = k_CONVERT_##from##_##to,
+
+#define UNARY(op, list, result, ...) LIST_##list(OP_ROW, op, result)
+#define BINARY(op, list, result, ...) LIST_##list(OP_ROW, op, result)
+#define GUARDED1(op, id, ...) OP_ROW(id, op, SAME)
+#define GUARDED2(op, id, ...) OP_ROW(id, op, SAME)
+
+const struct cpu_kernels KERNELS = {
+    .op = {
+#include "backend/cpu/elementwise_ops.h"
+        LIST_ALL(SELECT_ROW, )
+    },
+    .convert = { CONVERT_ALL(CONVERT_ROW) },
+    .load_f16 = load_f16,
+    .load_bf16 = load_bf16,
+    .store_f16 = store_f16,
+    .store_bf16 = store_bf16,
+    .round_f16 = round_f16,
+    .round_bf16 = round_bf16,
+};

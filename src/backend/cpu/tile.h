@@ -1,0 +1,22 @@
+/* Moving elements between strided memory and dense tiles, by item size. */
+#pragma once
+
+#include "core/shape.h"
+
+/* Operand `operand` of a loop nest, with elements of `item` bytes (1, 2, 4 or 8). */
+struct tile_walk {
+    const struct nest *nest;
+    int operand;
+    size_t item;
+};
+
+/* The elements [first, first + n) of the nest in row-major order, taken from base: copied to dst, or
+ * in place when they lie side by side. Returns where they are. */
+const char *tile_gather(char *dst, const char *base, const struct tile_walk *w, size_t first,
+                        size_t n);
+
+/* The reverse: writes a dense tile to strided memory. */
+void tile_scatter(char *base, const char *src, const struct tile_walk *w, size_t first, size_t n);
+
+/* dst[0..n) = *element; element may be dst. */
+void tile_splat(char *dst, const char *element, size_t item, size_t n);
