@@ -1,0 +1,140 @@
+#include "backend/common/matmul_plan.h"
+
+/* Stride of a's dimension d, counted from the last one; 0 where a is broadcast. */
+static int64_t stride_from_end(const struct arr *a, int d)
+{
+    return d < a->ndim && a->shape[a->ndim - 1 - d] != 1 ? a->strides[a->ndim - 1 - d] : 0;
+}
+
+static void init_side(struct mm_side *s, const struct arr *a, int64_t rows, int64_t cols)
+{
+    s->rows = rows;
+    s->cols = cols;
+    s->row_stride = stride_from_end(a, 1);
+    s->col_stride = stride_from_end(a, 0);
+}
+
+static void init_batch(struct mm_plan *p, const struct exec *x)
+{
+    const struct arr *out = x->out[0];
+    struct shp batch = { .ndim = out->ndim - 2 };
+    int64_t strides[MM_OPERANDS][SHP_MAX];
+    const int64_t *views[MM_OPERANDS] = { strides[0], strides[1], strides[2] };
+    struct nest nest;
+
+    for (int d = 0; d < batch.ndim; d++) {
+        batch.d[d] = out->shape[d];
+        for (int i = 0; i < p->n_sides; i++)
+            strides[i][d] = stride_from_end(x->in[i], out->ndim - 1 - d);
+    }
+    shp_collapse(&nest, &batch, views, p->n_sides);
+    p->n_dims = nest.ndim;
+    p->n_batch = 1;
+    for (int d = 0; d < nest.ndim; d++) {
+        p->dim[d] = nest.dim[d];
+        p->n_batch *= nest.dim[d];
+        for (int i = 0; i < p->n_sides; i++)
+            p->side[i].batch[d] = nest.stride[i][d];
+    }
+}
+
+void mm_plan_init(struct mm_plan *p, const struct exec *x)
+{
+    const struct arr *a = x->in[MM_A], *out = x->out[0];
+
+    p->m = out->shape[out->ndim - 2];
+    p->n = out->shape[out->ndim - 1];
+    p->k = a->shape[a->ndim - 1];
+    p->n_sides = x->n_in;
+    init_side(&p->side[MM_A], x->in[MM_A], p->m, p->k);
+    init_side(&p->side[MM_B], x->in[MM_B], p->k, p->n);
+    if (p->n_sides > MM_C)
+        init_side(&p->side[MM_C], x->in[MM_C], p->m, p->n);
+    init_batch(p, x);
+}
+
+static bool fits_i32(int64_t v)
+{
+    return v >= -INT32_MAX && v <= INT32_MAX;
+}
+
+bool mm_side_layout(struct mm_layout *out, const struct mm_side *s)
+{
+    bool unit_cols = s->cols == 1 || s->col_stride == 1;
+    bool unit_rows = s->rows == 1 || s->row_stride == 1;
+
+    /* A vector along the rows is read along them, although its single column makes both true. */
+    bool by_col = unit_rows && (!unit_cols || (s->cols == 1 && s->rows > 1));
+    *out = (struct mm_layout){ .by_col = by_col, .ld = by_col ? s->col_stride : s->row_stride };
+    return (unit_cols || unit_rows) && fits_i32(out->ld);
+}
+
+void mm_plan_pack(struct mm_pack *out, struct mm_plan *p, enum mm_operand i, int64_t ld)
+{
+    struct mm_side *s = &p->side[i];
+    int64_t step = s->rows * ld;
+    int n = 0;
+
+    for (int d = 0; d < p->n_dims; d++) {
+        if (s->batch[d] == 0)
+            continue;
+        out->shape.d[n] = (int32_t)p->dim[d];
+        out->src_strides[n++] = s->batch[d];
+    }
+    for (int d = p->n_dims - 1, at = n - 1; d >= 0; d--) {
+        if (s->batch[d] == 0)
+            continue;
+        out->dst_strides[at--] = s->batch[d] = step;
+        step *= p->dim[d];
+    }
+    out->shape.d[n] = (int32_t)s->rows;
+    out->shape.d[n + 1] = (int32_t)s->cols;
+    out->src_strides[n] = s->row_stride;
+    out->src_strides[n + 1] = s->col_stride;
+    out->dst_strides[n] = s->row_stride = ld;
+    out->dst_strides[n + 1] = s->col_stride = 1;
+    out->shape.ndim = n + 2;
+    out->dst_shape = out->shape;
+    out->dst_shape.d[n + 1] = (int32_t)ld;
+}
+
+/* The stride of rows once a batch dimension is outside them, if there is one. */
+static bool rows_continue(struct mm_side *s, int64_t batch_stride)
+{
+    if (s->rows == 1)
+        s->row_stride = batch_stride;
+    return batch_stride == s->rows * s->row_stride;
+}
+
+void mm_plan_fold(struct mm_plan *p)
+{
+    while (p->n_dims > 0) {
+        int d = p->n_dims - 1;
+        int64_t dim = p->dim[d];
+        if (p->side[MM_B].batch[d] != 0 || p->m * dim > INT32_MAX)
+            return;
+        struct mm_side sides[MM_OPERANDS];
+        for (int i = 0; i < p->n_sides; i += MM_C) { /* a and c have rows */
+            sides[i] = p->side[i];
+            if (!rows_continue(&sides[i], sides[i].batch[d]))
+                return;
+            sides[i].rows *= dim;
+        }
+        for (int i = 0; i < p->n_sides; i += MM_C)
+            p->side[i] = sides[i];
+        p->m *= dim;
+        p->n_batch /= dim;
+        p->n_dims = d;
+    }
+}
+
+int64_t mm_batch_offset(const struct mm_plan *p, enum mm_operand operand, int64_t i)
+{
+    int64_t offset = 0;
+
+    for (int d = p->n_dims - 1; d >= 0; d--) {
+        offset += i % p->dim[d] * p->side[operand].batch[d];
+        i /= p->dim[d];
+    }
+    return offset;
+}

@@ -1,0 +1,57 @@
+/* Operand layouts of a matrix product, decided once for every backend (contract 6.4).
+ *
+ * A product is out[batch] = a[batch] x b[batch] (+ c[batch]) over a nest of batch dimensions. Each
+ * operand is described by element strides; nothing is moved here. A backend initialises the plan,
+ * packs what it cannot read as it lies, and then folds the batch. */
+#pragma once
+
+#include "backend/backend.h"
+
+/* One operand: element strides of its rows, columns and batch dimensions (0 = broadcast). */
+struct mm_side {
+    int64_t rows, cols;
+    int64_t row_stride, col_stride;
+    int64_t batch[SHP_MAX];
+};
+
+enum mm_operand { MM_A, MM_B, MM_C, MM_OPERANDS };
+
+struct mm_plan {
+    int64_t m, n, k;
+    int n_dims; /* batch dimensions after merging, outermost first */
+    int64_t dim[SHP_MAX];
+    int64_t n_batch;                  /* product of dim */
+    int n_sides;                      /* 2, or 3 with c */
+    struct mm_side side[MM_OPERANDS]; /* a is m x k, b is k x n, c is m x n */
+};
+
+/* How a matrix lies in memory: unit stride along the columns of a row, or (by_col) along the rows
+ * of a column; ld elements lead from one row, or column, to the next. */
+struct mm_layout {
+    bool by_col;
+    int64_t ld;
+};
+
+/* Shapes and strides of x: inputs a, b and for AddMM c, all broadcastable to the output. */
+void mm_plan_init(struct mm_plan *p, const struct exec *x);
+
+/* False if neither stride is one, or the other does not fit 32 bits: the operand must be packed. A
+ * dimension of size 1 has any stride. */
+bool mm_side_layout(struct mm_layout *out, const struct mm_side *s);
+
+/* The copy that packs an operand: every element once (broadcast batches stay broadcast), rows
+ * side by side with ld elements from one to the next. */
+struct mm_pack {
+    struct shp shape;     /* of the copy: batch dimensions that exist, rows, cols */
+    struct shp dst_shape; /* the same with ld columns: what to allocate, row-major */
+    int64_t src_strides[SHP_MAX], dst_strides[SHP_MAX];
+};
+/* Describes the copy of operand i and changes the plan to its result. */
+void mm_plan_pack(struct mm_pack *out, struct mm_plan *p, enum mm_operand i, int64_t ld);
+
+/* Makes batch dimensions that share b part of m where a and c allow it: one large product instead
+ * of many small ones. */
+void mm_plan_fold(struct mm_plan *p);
+
+/* Element offset of an operand's matrix for batch number i (row-major over dim). */
+int64_t mm_batch_offset(const struct mm_plan *p, enum mm_operand operand, int64_t i);
