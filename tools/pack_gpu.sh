@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Packs what a GPU machine needs to check this build: the command, the test programs, and the
+# libraries they load (the C library and its loader included, so that the machine's own version does
+# not matter). The result runs with `FOLDER/check.sh`, nothing needs to be installed there.
+# usage: pack_gpu.sh BUILD FOLDER
+set -eu
+build=$1
+out=$2
+here=$(cd "$(dirname "$0")" && pwd)
+
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/lib"
+programs=("$build/mlx")
+for program in "$build"/tests/unit_* "$build"/tests/ops_*; do
+    [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
+done
+for program in "${programs[@]}"; do
+    strip -o "$out/bin/$(basename "$program")" "$program"
+done
+
+# Everything the programs link, the Vulkan loader that they open, and the dynamic linker itself.
+loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }')
+{
+    for program in "${programs[@]}" "$loader"; do
+        ldd "$program" | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
+    done
+    echo "$loader"
+} | sort -u | while read -r library; do
+    cp -L "$library" "$out/lib/"
+done
+strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
+cp "$here/gpu_check.sh" "$out/check.sh"
+du -sh "$out"
