@@ -87,34 +87,51 @@ static bool shares_buffer(const struct exec *x, const struct buf *b)
     return false;
 }
 
-/* Keeps the inputs alive until the device is done with them. An output that took over an input's
- * buffer needs no hold; the copy of it on the other side is out of date. */
-static enum err hold_inputs(const struct exec *x)
+/* Buffers to keep until the device is done, handed over in batches. */
+struct holds {
+    struct strm *strm;
+    struct buf *buf[FX_MAX_IN];
+    size_t n;
+};
+
+static enum err holds_flush(struct holds *h)
 {
-    struct buf *bufs[FX_MAX_IN];
+    size_t n = h->n;
+
+    h->n = 0;
+    return n ? h->strm->be->hold(h->strm, h->buf, n) : ERR_OK;
+}
+
+static enum err holds_add(struct holds *h, struct buf *b)
+{
+    h->buf[h->n++] = b;
+    return h->n == ARRAY_LEN(h->buf) ? holds_flush(h) : ERR_OK;
+}
+
+/* Inputs stay alive until the device is done with them. An output that took over an input's buffer
+ * needs no hold; the copy of it on the other side is out of date. A single output is kept by its
+ * consumer or by the caller of eval; of several one may be dropped while it is being written. */
+static enum err hold_buffers(const struct exec *x)
+{
+    struct holds h = { .strm = x->strm };
     bool is_view = op_table[x->node->op].flags & OPF_VIEW;
-    size_t n = 0;
     enum err err = ERR_OK;
 
     for (int i = 0; i < x->n_in; i++) {
         struct buf *b = x->in[i]->buf;
         if (!b)
             continue;
-        if (shares_buffer(x, b)) {
-            if (!is_view) {
-                buf_drop_mirror(b);
-                stat_add(STAT_DONATIONS, 1);
-            }
-            continue;
-        }
-        bufs[n++] = b;
-        if (n == ARRAY_LEN(bufs)) {
-            TRY(x->strm->be->hold(x->strm, bufs, n));
-            n = 0;
+        if (!shares_buffer(x, b)) {
+            TRY(holds_add(&h, b));
+        } else if (!is_view) {
+            buf_drop_mirror(b);
+            stat_add(STAT_DONATIONS, 1);
         }
     }
-    if (n)
-        err = x->strm->be->hold(x->strm, bufs, n);
+    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view; o++)
+        if (x->out[o]->buf)
+            TRY(holds_add(&h, x->out[o]->buf));
+    err = holds_flush(&h);
 out:
     return err;
 }
@@ -160,7 +177,7 @@ static enum err run_exec(struct exec *x, struct ev *ev)
     enum err err = dispatch(x);
 
     if (!err)
-        err = hold_inputs(x);
+        err = hold_buffers(x);
     if (err) {
         for (int o = 0; o < x->n_out; o++)
             buf_unref(&x->out[o]->buf);
