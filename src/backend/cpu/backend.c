@@ -1,4 +1,5 @@
 /* The table of the CPU backend, and what it says about the processor. */
+#include "backend/common/families.h"
 #include "backend/cpu/cpu.h"
 
 #include <pthread.h>
@@ -86,7 +87,12 @@ static void cpu_slot_free(void *slot)
 }
 
 static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
-    [OP_FAMILY_VIEW] = NULL,
+    [OP_FAMILY_DIVMOD] = cpu_divmod,
+    [OP_FAMILY_ARANGE] = cpu_arange,
+    [OP_FAMILY_FULL] = be_full,
+    [OP_FAMILY_VIEW] = be_view,
+    [OP_FAMILY_CONCATENATE] = be_concatenate,
+    [OP_FAMILY_PAD] = be_pad,
 };
 
 const struct be be_cpu = {
@@ -105,6 +111,7 @@ const struct be be_cpu = {
     .strm_close = cpu_strm_close,
     .elementwise = cpu_elementwise,
     .families = cpu_families,
+    .copy = cpu_copy,
     .hold = cpu_hold,
     .step_end = cpu_step_end,
     .flush = cpu_flush,

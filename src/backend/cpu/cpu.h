@@ -71,3 +71,6 @@ enum err cpu_ev_query(bool *done, struct ev *e);
 enum err cpu_strm_wait(struct strm *s, struct ev *e);
 
 enum err cpu_elementwise(const struct exec *x);
+enum err cpu_divmod(const struct exec *x);
+enum err cpu_arange(const struct exec *x);
+enum err cpu_copy(struct strm *s, const struct be_copy *c);

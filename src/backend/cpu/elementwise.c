@@ -51,11 +51,6 @@ struct program {
     size_t slot_bytes, tile;
 };
 
-static bool is_half(enum dtype t)
-{
-    return t == DT_FLOAT16 || t == DT_BFLOAT16;
-}
-
 /* ---- from fx to program ---- */
 
 static cpu_kernel find_kernel(const struct cpu_kernels *k, const struct fx *fx,
@@ -114,7 +109,7 @@ static enum load input_load(const struct task *t, int i)
 /* The output that value v can be written to without a tile in between, or -1. */
 static int direct_output(const struct fx *fx, int v, bool allowed)
 {
-    if (!allowed || is_half(fx_dtype(fx, v)))
+    if (!allowed || cpu_is_half(fx_dtype(fx, v)))
         return -1;
     for (int o = 0; o < fx->n_out; o++)
         if (fx->out[o] == v)
@@ -161,7 +156,7 @@ static int assign_slots(struct program *p, const struct fx *fx, const int8_t *la
     struct slots s = { 0 };
 
     for (int i = 0; i < fx->n_in; i++)
-        if (p->load[i] != LOAD_DIRECT || is_half(fx_dtype(fx, i)))
+        if (p->load[i] != LOAD_DIRECT || cpu_is_half(fx_dtype(fx, i)))
             p->slot[i] = slot_take(&s);
     for (int i = 0; i < fx->n_ins; i++) {
         int result = fx->n_in + i;
@@ -234,22 +229,6 @@ static char *tile_of(struct run *r, int v)
     return r->scratch + r->p->slot[v] * r->p->slot_bytes;
 }
 
-static void widen(const struct cpu_kernels *k, enum dtype t, char *dst, const char *src, size_t n)
-{
-    if (t == DT_FLOAT16)
-        k->load_f16((float *)dst, (const uint16_t *)src, n);
-    else
-        k->load_bf16((float *)dst, (const uint16_t *)src, n);
-}
-
-static void narrow(const struct cpu_kernels *k, enum dtype t, char *dst, const float *src, size_t n)
-{
-    if (t == DT_FLOAT16)
-        k->store_f16((uint16_t *)dst, src, n);
-    else
-        k->store_bf16((uint16_t *)dst, src, n);
-}
-
 /* Brings n elements from position `first` of input i into r->value[i]. */
 static void load_input(struct run *r, int i, size_t first, size_t n)
 {
@@ -262,10 +241,10 @@ static void load_input(struct run *r, int i, size_t first, size_t n)
     if (p->load[i] == LOAD_SPLAT)
         return; /* done once for the whole range */
     if (p->load[i] == LOAD_GATHER)
-        raw = tile_gather(is_half(t) ? (char *)halves : tile_of(r, i), p->base[i],
+        raw = tile_gather(cpu_is_half(t) ? (char *)halves : tile_of(r, i), p->base[i],
                           &(struct tile_walk){ &p->task->nest, i, item }, first, n);
-    if (is_half(t)) {
-        widen(p->k, t, tile_of(r, i), raw, n);
+    if (cpu_is_half(t)) {
+        cpu_widen((float *)tile_of(r, i), raw, t, n);
         raw = tile_of(r, i);
     }
     r->value[i] = raw;
@@ -277,8 +256,8 @@ static void splat_input(struct run *r, int i)
     enum dtype t = (enum dtype)p->task->fx.in_dtype[i];
     char *dst = tile_of(r, i);
 
-    if (is_half(t))
-        widen(p->k, t, dst, p->base[i], 1);
+    if (cpu_is_half(t))
+        cpu_widen((float *)dst, p->base[i], t, 1);
     else
         memcpy(dst, p->base[i], dt_size(t));
     tile_splat(dst, dst, cpu_class_size[cpu_class_of[t]], p->tile);
@@ -310,9 +289,9 @@ static void store_output(struct run *r, int o, size_t first, size_t n)
     enum dtype t = fx_dtype(&p->task->fx, v);
     char *dst = p->task->out[o] + first * dt_size(t);
 
-    if (is_half(t))
-        narrow(p->k, t, dst, (const float *)r->value[v], n);
-    else
+    if (cpu_is_half(t))
+        cpu_narrow(dst, (const float *)r->value[v], t, n);
+    else if (dst != r->value[v])
         memcpy(dst, r->value[v], n * dt_size(t));
 }
 
@@ -394,4 +373,23 @@ enum err cpu_elementwise(const struct exec *x)
     err = cpu_enqueue(x->strm, run_task, &t, t.strided ? sizeof t : offsetof(struct task, nest));
 out:
     return err;
+}
+
+/* Two instructions over the same operands. */
+enum err cpu_divmod(const struct exec *x)
+{
+    uint8_t t = x->in[0]->dtype;
+    struct fx fx = {
+        .n_in = 2,
+        .n_ins = 2,
+        .n_out = 2,
+        .in_dtype = { t, t },
+        .out = { 2, 3 },
+        .ins = { { .op = OP_DIVMOD, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
+                 { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } } },
+    };
+    struct exec program = *x;
+
+    program.fx = &fx;
+    return cpu_elementwise(&program);
 }

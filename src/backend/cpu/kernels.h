@@ -63,3 +63,20 @@ extern const struct cpu_kernels cpu_kernels_avx2;
 
 /* The best set for this processor. Thread-safety: safe. */
 const struct cpu_kernels *cpu_kernels(void);
+
+static inline bool cpu_is_half(enum dtype t)
+{
+    return t == DT_FLOAT16 || t == DT_BFLOAT16;
+}
+
+/* Half values of type t to and from their float32 form. */
+void cpu_widen(float *dst, const void *src, enum dtype t, size_t n);
+void cpu_narrow(void *dst, const float *src, enum dtype t, size_t n);
+
+/* A dense run of one dtype. */
+struct cpu_vec {
+    void *data;
+    enum dtype dtype;
+};
+/* dst[i] = src[i] converted; the two do not overlap, unless they have the same dtype and are equal. */
+void cpu_convert(struct cpu_vec dst, struct cpu_vec src, size_t n);

@@ -2,15 +2,6 @@
 
 #include <string.h>
 
-/* Calls LOOP(type) with the unsigned type of `item` bytes. */
-#define BY_ITEM(item, LOOP)                                                                        \
-    switch (item) {                                                                                \
-    case 1: LOOP(uint8_t) break;                                                                   \
-    case 2: LOOP(uint16_t) break;                                                                  \
-    case 4: LOOP(uint32_t) break;                                                                  \
-    default: LOOP(uint64_t) break;                                                                 \
-    }
-
 void tile_splat(char *dst, const char *element, size_t item, size_t n)
 {
 #define SPLAT(T)                                                                                   \

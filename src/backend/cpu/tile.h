@@ -3,6 +3,15 @@
 
 #include "core/shape.h"
 
+/* Calls LOOP(type) with the unsigned type of `item` bytes. */
+#define BY_ITEM(item, LOOP)                                                                        \
+    switch (item) {                                                                                \
+    case 1: LOOP(uint8_t) break;                                                                   \
+    case 2: LOOP(uint16_t) break;                                                                  \
+    case 4: LOOP(uint32_t) break;                                                                  \
+    default: LOOP(uint64_t) break;                                                                 \
+    }
+
 /* Operand `operand` of a loop nest, with elements of `item` bytes (1, 2, 4 or 8). */
 struct tile_walk {
     const struct nest *nest;
