@@ -42,7 +42,78 @@ struct probe_args {
     A_U32 n, mul, add, reserved;
 };
 
+/* ---- matrix products: dst = alpha * a x b + beta * c for every batch ---- */
+
+/* Batch dimensions, innermost last: strides of a, b and c in elements, WALK_MAX of each. */
+struct mm_batch_args {
+    A_I64 stride[3 * WALK_MAX];
+    A_U32 dim[WALK_MAX];
+    A_U32 ndim;
+    A_U32 reserved;
+};
+
+/* a is m x k, b is k x n. dst is row-major, or f32 sums of parts of k, one product after the other. */
+struct gemm_args {
+    A_ADDR a, b, c, dst;
+    A_ADDR batch; /* mm_batch_args; 0: one dimension with the strides that follow */
+    A_I64 batch_a, batch_b, batch_c;
+    A_I32 ld_a, ld_b;
+    A_I32 c_row, c_col; /* strides */
+    A_U32 m, n, k, n_batch;
+    A_F32 alpha, beta;
+    A_U32 splits, k_split; /* parts of k, and how much of k one takes */
+    A_U32 band;            /* rows of tiles whose columns are walked together */
+    A_U32 reserved;
+};
+
+/* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements. */
+struct gemv_args {
+    A_ADDR w, x, c, dst;
+    A_ADDR batch; /* as above, w for a and x for b */
+    A_I64 batch_w, batch_x, batch_c;
+    A_I32 ld_w;
+    A_I32 x_vec, x_k;
+    A_I32 c_vec, c_row;
+    A_U32 dst_vec, dst_row;
+    A_U32 rows, k, n_batch;
+    A_F32 alpha, beta;
+    A_U32 splits, k_split;
+};
+
+/* dst = alpha * (sum of parts) + beta * c; parts holds splits results of size elements in f32. */
+struct splitk_args {
+    A_ADDR parts, c, dst;
+    A_ADDR batch;
+    A_I64 batch_c;
+    A_U64 size;
+    A_I32 c_row, c_col;
+    A_U32 m, n, splits;
+    A_F32 alpha, beta;
+    A_U32 reserved;
+};
+
+/* ---- reductions: reduce_row.comp and reduce_col.comp ----
+ * A walk address of 0 stands for one axis with the stride beside it. In reduce_col, the kept walks
+ * leave out the axis that the lanes follow. Slices cut the reduced axes into chunks. */
+struct reduce_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR kept_walk, kept_out_walk, red_walk; /* walk_args */
+    A_I64 kept_stride, kept_out_stride, red_stride;
+    A_I64 lane_stride, lane_out_stride; /* reduce_col */
+    A_U64 n_out, n_red;
+    A_U64 chunk; /* reduced elements of one slice */
+    A_U32 slices;
+    A_U32 log2_team; /* row: lanes of one output; col: lanes along the kept axis */
+    A_U32 run;       /* row: extent of the innermost reduced axis; col: lanes' worth of outputs */
+    A_U32 n_outer;   /* col: outputs of the kept walks */
+};
+
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
+static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 8, "padding");
+static_assert(sizeof(struct gemm_args) == 120, "padding");
+static_assert(sizeof(struct gemv_args) == 120, "padding");
+static_assert(sizeof(struct splitk_args) == 80, "padding");
+static_assert(sizeof(struct reduce_args) == 120, "padding");
 #endif

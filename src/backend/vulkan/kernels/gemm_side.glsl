@@ -1,0 +1,101 @@
+// One operand's way from memory through registers into shared memory, in blocks of 4 x 4 elements.
+// Included once per operand, with
+//   SIDE(name)        the operand's own names
+//   SIDE_TILE         rows of a, or columns of b, in a tile     SIDE_EXTENT  and in the matrix
+//   SIDE_ALONG_K, SIDE_WIDE                                     its flags
+//   SIDE_LD           its leading dimension
+//   SIDE_AT           its first quad in one k of shared memory
+
+const uint SIDE(blocks) = SIDE_TILE / 4u * (BK / 4u);
+const uint SIDE(share) = (SIDE(blocks) + THREADS - 1u) / THREADS; // blocks of one invocation
+uint64_t SIDE(from)[4u * SIDE(share)]; // addresses of a block's quads for k = 0
+Quad SIDE(reg)[4u * SIDE(share)];
+
+// Block number i of this invocation: first row (column) in quads and first k in quads. Neighbouring
+// invocations take neighbouring memory.
+uvec2 SIDE(block)(uint i)
+{
+    uint id = tid + i * THREADS;
+    if (SIDE_ALONG_K)
+        return uvec2(id / (BK / 4u), id % (BK / 4u));
+    return uvec2(id % (SIDE_TILE / 4u), id / (SIDE_TILE / 4u));
+}
+
+// Rows past the edge repeat the last one: they only reach elements that are never stored.
+void SIDE(aim)(uint64_t base, uint first)
+{
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uvec2 block = SIDE(block)(i) * 4u;
+        [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            int64_t at;
+            if (SIDE_ALONG_K)
+                at = int64_t(min(first + block.x + j, SIDE_EXTENT - 1u)) * SIDE_LD + block.y;
+            else
+                at = int64_t(block.y + j) * SIDE_LD +
+                     min(first + block.x, SIDE_EXTENT - (SIDE_WIDE ? 4u : 1u));
+            SIDE(from)[4u * i + j] = base + uint64_t(at * DT_BYTES);
+        }
+    }
+}
+
+// Single elements, each with its own check: `first` is the tile's first row (column), k the quad's.
+Quad SIDE(narrow)(uint64_t from, uint x, uint k, uint k_end)
+{
+    Quad q = QUAD_ZERO;
+    uint room = SIDE_EXTENT - 1u - min(x, SIDE_EXTENT - 1u);
+    [[unroll]] for (uint e = 0u; e < 4u; e++) {
+        uint step = SIDE_ALONG_K ? e : min(e, room);
+        if (k + (SIDE_ALONG_K ? e : 0u) < k_end)
+            QUAD_SET(q, e, dt_get(from, int64_t(step)));
+    }
+    return q;
+}
+
+// From memory to registers; zeros past the end of k.
+void SIDE(fetch)(uint first, uint k0, uint k_end)
+{
+    uint64_t step = uint64_t(int64_t(k0) * (SIDE_ALONG_K ? 1 : SIDE_LD) * DT_BYTES);
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uvec2 block = SIDE(block)(i) * 4u;
+        [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            uint k = k0 + block.y + (SIDE_ALONG_K ? 0u : j);
+            uint64_t from = SIDE(from)[4u * i + j] + step;
+            Quad q = QUAD_ZERO;
+            if (tid + i * THREADS < SIDE(blocks) && k < k_end) {
+                if (SIDE_WIDE)
+                    q = quad_load(from);
+                else
+                    q = SIDE(narrow)(from, first + block.x, k, k_end);
+            }
+            SIDE(reg)[4u * i + j] = q;
+        }
+    }
+}
+
+// From registers to shared memory, where k is outermost.
+void SIDE(stash)(uint stage)
+{
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uvec2 block = SIDE(block)(i);
+        if (tid + i * THREADS < SIDE(blocks))
+            [[unroll]] for (uint j = 0u; j < 4u; j++) {
+                uint to = stage + (4u * block.y + j) * PITCH + SIDE_AT + block.x;
+#define ACROSS(part)                                                                               \
+    vec4(part(SIDE(reg)[4u * i])[j], part(SIDE(reg)[4u * i + 1u])[j],                              \
+         part(SIDE(reg)[4u * i + 2u])[j], part(SIDE(reg)[4u * i + 3u])[j])
+                tile[to] = SIDE_ALONG_K ? ACROSS(quad_re) : quad_re(SIDE(reg)[4u * i + j]);
+#if DT_IS_COMPLEX
+                tile[to + PLANE] = SIDE_ALONG_K ? ACROSS(quad_im) : quad_im(SIDE(reg)[4u * i + j]);
+#endif
+#undef ACROSS
+            }
+    }
+}
+
+#undef SIDE
+#undef SIDE_TILE
+#undef SIDE_EXTENT
+#undef SIDE_ALONG_K
+#undef SIDE_WIDE
+#undef SIDE_LD
+#undef SIDE_AT
