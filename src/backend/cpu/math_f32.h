@@ -101,7 +101,7 @@ static inline double d_clamp(double x, double low, double high)
 /* exp(x) - 1 for |x| <= 700; small arguments by series, where the difference would cancel. */
 static inline double d_expm1(double x)
 {
-    double series = x + x * x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24)));
+    double series = x * (1.0 + x * (0.5 + x * (1.0 / 6 + x * (1.0 / 24))));
     double direct = d_exp(x) - 1.0;
 
     return fabs(x) < 0x1p-10 ? series : direct;
@@ -128,9 +128,10 @@ static inline float m_tanh(float x)
 
 static inline float m_sinh(float x)
 {
-    double e = d_expm1(d_clamp(x, -150.0, 150.0));
+    double e = d_expm1(d_clamp(fabs((double)x), 0.0, 150.0));
+    float result = copysignf((float)(0.5 * (e + e / (e + 1.0))), x);
 
-    return (float)(0.5 * (e + e / (e + 1.0)));
+    return x != x ? x : result;
 }
 
 static inline float m_cosh(float x)
@@ -276,7 +277,7 @@ static inline double d_sin_poly(double r)
     p = p * z - 0.00019839327124563841;
     p = p * z + 0.0083333293622334555;
     p = p * z - 0.16666666641425962;
-    return r + r * z * p;
+    return r * (1.0 + z * p); /* keeps the sign of zero */
 }
 
 static inline double d_cos_poly(double r)
