@@ -21,3 +21,7 @@ struct vk_pipe_params {
 
 /* Finds or builds. A build holds no lock that other pipelines need. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p);
+
+/* Builds those of n pipelines that are not there yet, in several threads. Blocks until all are done;
+ * the first failure is returned, the others are still built. Thread-safety: safe. */
+MUST_CHECK enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n);

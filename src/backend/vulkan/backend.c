@@ -1,0 +1,138 @@
+/* The table of the Vulkan backend. */
+#include "backend/backend.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "backend/common/families.h"
+#include "backend/vulkan/alloc.h"
+#include "backend/vulkan/device.h"
+#include "backend/vulkan/families.h"
+#include "backend/vulkan/stream.h"
+#include "backend/vulkan/transfer.h"
+#include "core/gate.h"
+#include "core/mem.h"
+#include "core/sched.h"
+#include "core/stat.h"
+
+/* Where this backend has no function, the shared one fills in. */
+static be_op_fn families[OP_FAMILY_COUNT] = {
+#define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
+#include "backend/vulkan/families.def"
+#undef FAMILY
+};
+
+static void print_stats(void)
+{
+    stat_print(stderr);
+}
+
+static void prepare(void)
+{
+    for (int i = 0; i < OP_FAMILY_COUNT; i++)
+        if (!families[i])
+            families[i] = be_common_families[i];
+    sched_set_reaper(vk_streams_retire);
+    if (gate_on(GATE_VK_STATS))
+        atexit(print_stats);
+}
+
+static enum err open_device(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, prepare);
+    return vk_dev_open();
+}
+
+static int device_count(void)
+{
+    return open_device() == ERR_OK ? 1 : 0;
+}
+
+static bool is_hardware(void)
+{
+    return open_device() == ERR_OK && !vk_limits_get()->is_software;
+}
+
+static bool is_unified(void)
+{
+    return open_device() == ERR_OK && vk_is_unified();
+}
+
+static struct be_info_row info_rows[6];
+
+static void fill_info(void)
+{
+    const struct vk_phys *p = &vk_dev.phys;
+    const struct be_info_row rows[] = {
+        { .key = "device_name", .text = p->props.deviceName },
+        { .key = "architecture", .text = p->props12.driverName },
+        { .key = "max_buffer_length", .number = vk_memory_max_buffer() },
+        { .key = "max_recommended_working_set_size", .number = vk_memory_size() },
+        { .key = "memory_size", .number = vk_memory_size() },
+        { .key = "resource_limit", .number = p->props.limits.maxMemoryAllocationCount },
+    };
+
+    static_assert(sizeof rows == sizeof info_rows, "one row each");
+    memcpy(info_rows, rows, sizeof rows);
+}
+
+static enum err device_info(const struct be_info_row **rows, size_t *n, int index)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    enum err err = open_device();
+
+    *n = 0;
+    *rows = info_rows;
+    if (err || index != 0)
+        return err;
+    pthread_once(&once, fill_info);
+    *n = ARRAY_LEN(info_rows);
+    return ERR_OK;
+}
+
+static enum err buf_alloc(struct buf **out, size_t size)
+{
+    enum err err = open_device();
+
+    return err ? err : vk_buf_alloc(out, size);
+}
+
+static enum err strm_open(struct strm *s)
+{
+    enum err err = open_device();
+
+    return err ? err : vk_strm_open(s);
+}
+
+const struct be be_vulkan = {
+    .name = "vulkan",
+    .type = DEV_GPU,
+    .open = open_device,
+    .device_count = device_count,
+    .is_hardware = is_hardware,
+    .device_info = device_info,
+    .buf_alloc = buf_alloc,
+    .buf_free = vk_buf_free,
+    .buf_mirror = vk_buf_mirror,
+    .is_unified = is_unified,
+    .cache_clear = vk_alloc_clear,
+    .memory_size = vk_memory_size,
+    .strm_open = strm_open,
+    .strm_close = vk_strm_close,
+    .elementwise = vk_elementwise,
+    .families = families,
+    .copy = vk_copy,
+    .hold = vk_strm_hold,
+    .step_end = vk_strm_step_end,
+    .flush = vk_strm_flush,
+    .sync = vk_strm_sync,
+    .ev_record = vk_ev_record,
+    .ev_wait = vk_ev_wait,
+    .ev_query = vk_ev_query,
+    .strm_wait = vk_strm_wait,
+    .slot_free = mem_free,
+    .describe = vk_dev_describe,
+};

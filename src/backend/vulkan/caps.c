@@ -1,0 +1,288 @@
+#include "backend/vulkan/caps.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "backend/vulkan/fault.h"
+#include "core/mem.h"
+
+#define FLOOR_VERSION VK_API_VERSION_1_2
+
+const struct vk_cap_row vk_cap_rows[] = {
+#define FLOOR(...)
+#define NICE(...)
+#define CAP(id, ext, member, flag, stype, text_)                                                   \
+    { .cap = VK_CAP_##id,                                                                          \
+      .extension = ext,                                                                            \
+      .text = text_,                                                                               \
+      .base = offsetof(struct vk_features, member),                                                \
+      .field = offsetof(struct vk_features, member.flag),                                          \
+      .type = VK_STRUCTURE_TYPE_##stype },
+#define CAP_PLAIN(id, ext, text_) { .cap = VK_CAP_##id, .extension = ext, .text = text_ },
+#include "backend/vulkan/caps.def"
+#undef FLOOR
+#undef NICE
+#undef CAP
+#undef CAP_PLAIN
+};
+const size_t vk_cap_count = ARRAY_LEN(vk_cap_rows);
+
+static const struct feature_row {
+    size_t field;
+    const char *text; /* NULL: enabled where present, not required */
+} feature_rows[] = {
+#define FLOOR(path, text_) { offsetof(struct vk_features, path), text_ },
+#define NICE(path) { offsetof(struct vk_features, path), NULL },
+#define CAP(...)
+#define CAP_PLAIN(...)
+#include "backend/vulkan/caps.def"
+#undef FLOOR
+#undef NICE
+#undef CAP
+#undef CAP_PLAIN
+};
+
+static const struct subgroup_row {
+    VkSubgroupFeatureFlags bit;
+    const char *text;
+} subgroup_rows[] = {
+    { VK_SUBGROUP_FEATURE_BASIC_BIT, "subgroup basic" },
+    { VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "subgroup arithmetic" },
+    { VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "subgroup shuffle" },
+};
+
+static VkBool32 *feature_at(struct vk_features *f, size_t offset)
+{
+    return (VkBool32 *)((char *)f + offset);
+}
+
+/* ---- extensions ---- */
+
+struct extensions {
+    VkExtensionProperties *v;
+    uint32_t n;
+};
+
+static enum err extensions_list(struct extensions *out, VkPhysicalDevice handle)
+{
+    if (vk.EnumerateDeviceExtensionProperties(handle, NULL, &out->n, NULL) < 0)
+        out->n = 0;
+    if (!(out->v = mem_alloc_array(out->n, sizeof *out->v)))
+        return ERR_NO_MEMORY;
+    if (vk.EnumerateDeviceExtensionProperties(handle, NULL, &out->n, out->v) < 0)
+        out->n = 0;
+    return ERR_OK;
+}
+
+static bool has_extension(const struct extensions *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->n; i++)
+        if (strcmp(e->v[i].extensionName, name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- features ---- */
+
+/* Chains the feature structs of the capabilities in mask behind base, v11 and v12. */
+static void chain_features(struct vk_features *f, uint32_t mask)
+{
+    f->base.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    f->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+    f->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    f->base.pNext = &f->v11;
+    f->v11.pNext = &f->v12;
+    void **tail = &f->v12.pNext;
+    *tail = NULL;
+    for (size_t i = 0; i < vk_cap_count; i++) {
+        const struct vk_cap_row *row = &vk_cap_rows[i];
+        if (!row->base || !(mask & row->cap))
+            continue;
+        VkBaseOutStructure *s = (VkBaseOutStructure *)((char *)f + row->base);
+        s->sType = row->type;
+        s->pNext = NULL;
+        *tail = s;
+        tail = (void **)&s->pNext;
+    }
+}
+
+static uint32_t caps_by_extension(const struct extensions *e)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < vk_cap_count; i++)
+        if (has_extension(e, vk_cap_rows[i].extension))
+            mask |= vk_cap_rows[i].cap;
+    return mask;
+}
+
+static uint32_t caps_by_feature(struct vk_features *f, uint32_t mask)
+{
+    for (size_t i = 0; i < vk_cap_count; i++)
+        if (vk_cap_rows[i].base && !*feature_at(f, vk_cap_rows[i].field))
+            mask &= ~(uint32_t)vk_cap_rows[i].cap;
+    return mask;
+}
+
+static void add_miss(char *misses, const char *text)
+{
+    size_t used = strlen(misses);
+
+    snprintf(misses + used, VK_MISSES_MAX - used, "%s%s", used ? ", " : "", text);
+}
+
+static void find_misses(struct vk_phys *p, struct vk_features *f)
+{
+    for (size_t i = 0; i < ARRAY_LEN(feature_rows); i++)
+        if (feature_rows[i].text && !*feature_at(f, feature_rows[i].field))
+            add_miss(p->misses, feature_rows[i].text);
+    bool in_compute = p->props11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    for (size_t i = 0; i < ARRAY_LEN(subgroup_rows); i++)
+        if (!in_compute || !(p->props11.subgroupSupportedOperations & subgroup_rows[i].bit))
+            add_miss(p->misses, subgroup_rows[i].text);
+    if (vk_fault_hit(VK_FAULT_FLOOR))
+        add_miss(p->misses, "an injected feature");
+}
+
+size_t vk_phys_enable(struct vk_features *out, const char **extensions, const struct vk_phys *p)
+{
+    struct vk_features have = { 0 };
+    size_t n = 0;
+
+    chain_features(&have, p->limits.caps);
+    vk.GetPhysicalDeviceFeatures2(p->handle, &have.base);
+    *out = have;
+    memset(&out->base.features, 0, sizeof out->base.features);
+    memset(&out->v11, 0, sizeof out->v11);
+    memset(&out->v12, 0, sizeof out->v12);
+    chain_features(out, p->limits.caps);
+    for (size_t i = 0; i < ARRAY_LEN(feature_rows); i++)
+        *feature_at(out, feature_rows[i].field) = *feature_at(&have, feature_rows[i].field);
+    for (size_t i = 0; i < vk_cap_count; i++)
+        if (p->limits.caps & vk_cap_rows[i].cap)
+            extensions[n++] = vk_cap_rows[i].extension;
+    return n;
+}
+
+/* ---- limits ---- */
+
+/* Cooperative matrices come in many shapes; kernels are written for one. */
+static bool has_common_coopmat(VkPhysicalDevice handle)
+{
+    VkCooperativeMatrixPropertiesKHR rows[128];
+    uint32_t n = ARRAY_LEN(rows);
+
+    if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        rows[i] = (VkCooperativeMatrixPropertiesKHR){
+            .sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR
+        };
+    if (vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(handle, &n, rows) < 0)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (rows[i].MSize == 16 && rows[i].NSize == 16 && rows[i].KSize == 16 &&
+            rows[i].AType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+            rows[i].BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+            rows[i].CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            rows[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            rows[i].scope == VK_SCOPE_SUBGROUP_KHR)
+            return true;
+    return false;
+}
+
+/* Where no extension tells, a middling guess: it only decides how far work is split. */
+#define DEFAULT_COMPUTE_UNITS 16
+
+static uint32_t count_compute_units(const struct vk_phys *p, const struct extensions *e)
+{
+    VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nv = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV
+    };
+    VkPhysicalDeviceShaderCorePropertiesAMD amd = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD
+    };
+    VkPhysicalDeviceProperties2 props = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
+
+    if (p->props.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        return cores > 0 ? (uint32_t)cores : 1;
+    }
+    if (has_extension(e, VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME))
+        props.pNext = &nv;
+    else if (has_extension(e, VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME))
+        props.pNext = &amd;
+    else
+        return DEFAULT_COMPUTE_UNITS;
+    vk.GetPhysicalDeviceProperties2(p->handle, &props);
+    if (props.pNext == &nv)
+        return MAX(nv.shaderSMCount, 1);
+    return MAX(amd.shaderEngineCount * amd.shaderArraysPerEngineCount *
+                   amd.computeUnitsPerShaderArray, 1);
+}
+
+static void fill_subgroup_range(struct vk_phys *p)
+{
+    struct vk_limits *l = &p->limits;
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES
+    };
+    VkPhysicalDeviceProperties2 props = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                          .pNext = &sizes };
+
+    l->subgroup_size = l->min_subgroup = l->max_subgroup = p->props11.subgroupSize;
+    if (!(l->caps & VK_CAP_SUBGROUP_SIZE))
+        return;
+    vk.GetPhysicalDeviceProperties2(p->handle, &props);
+    if (!(sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+        l->caps &= ~(uint32_t)VK_CAP_SUBGROUP_SIZE;
+        return;
+    }
+    l->min_subgroup = sizes.minSubgroupSize;
+    l->max_subgroup = sizes.maxSubgroupSize;
+}
+
+static void fill_limits(struct vk_phys *p, const struct extensions *e)
+{
+    struct vk_limits *l = &p->limits;
+
+    if (l->caps & VK_CAP_COOPMAT && !has_common_coopmat(p->handle))
+        l->caps &= ~(uint32_t)(VK_CAP_COOPMAT | VK_CAP_COOPMAT2);
+    fill_subgroup_range(p);
+    l->max_workgroup_size = p->props.limits.maxComputeWorkGroupInvocations;
+    memcpy(l->max_groups, p->props.limits.maxComputeWorkGroupCount, sizeof l->max_groups);
+    l->shared_memory = p->props.limits.maxComputeSharedMemorySize;
+    l->compute_units = count_compute_units(p, e);
+    l->is_software = p->props.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+}
+
+enum err vk_phys_query(struct vk_phys *out, VkPhysicalDevice handle)
+{
+    struct extensions ext = { 0 };
+    struct vk_features f = { 0 };
+    enum err err;
+
+    *out = (struct vk_phys){ .handle = handle };
+    vk.GetPhysicalDeviceProperties(handle, &out->props);
+    if (out->props.apiVersion < FLOOR_VERSION) {
+        add_miss(out->misses, "Vulkan 1.2");
+        return ERR_OK;
+    }
+    TRY(extensions_list(&ext, handle));
+    out->props11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+    out->props12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+    out->props11.pNext = &out->props12;
+    VkPhysicalDeviceProperties2 props = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                          .pNext = &out->props11 };
+    vk.GetPhysicalDeviceProperties2(handle, &props);
+    uint32_t mask = caps_by_extension(&ext);
+    chain_features(&f, mask);
+    vk.GetPhysicalDeviceFeatures2(handle, &f.base);
+    out->limits.caps = caps_by_feature(&f, mask);
+    find_misses(out, &f);
+    fill_limits(out, &ext);
+    out->props11.pNext = out->props12.pNext = NULL; /* out may move */
+out:
+    mem_free(ext.v);
+    return err;
+}

@@ -1,0 +1,263 @@
+#include "backend/vulkan/encoder.h"
+
+#include <stdatomic.h>
+
+#include "backend/vulkan/pipe.h"
+#include "backend/vulkan/record.h"
+#include "backend/vulkan/stream.h"
+#include "core/gate.h"
+#include "core/stat.h"
+
+/* Room for several hundred argument blocks of a command buffer. */
+#define ARGS_CHUNK ((size_t)64 << 10)
+#define ARGS_ALIGN 64
+
+static struct vk_strm *stream_of(struct vk_enc *e)
+{
+    return (struct vk_strm *)((char *)e - offsetof(struct vk_strm, enc));
+}
+
+enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
+{
+    struct vk_strm *s = vk_strm_of(strm);
+    enum err err = strm_raise_error(strm);
+
+    if (!err)
+        err = vk_strm_open_slot(s);
+    *out = &s->enc;
+    return err;
+}
+
+/* ---- accesses ---- */
+
+static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, uint32_t group)
+{
+    if (!gate_on(GATE_VK_RECORD))
+        return;
+    vk_rec_add(&(struct vk_rec){ .kind = kind,
+                                 .stream = atomic_load(&stream_of(e)->strm)->index,
+                                 .group = group,
+                                 .addr = r.lo,
+                                 .size = r.hi - r.lo,
+                                 .dispatch = e->dispatches,
+                                 .command = e->stamp });
+}
+
+static void declare_read(struct vk_enc *e, struct hz_range r)
+{
+    hazard_read(&e->hazard, r.lo, r.hi - r.lo);
+    record(e, VK_REC_READ, r, 0);
+}
+
+static void declare_write(struct vk_enc *e, struct hz_range r, uint32_t group)
+{
+    hazard_write(&e->hazard, r.lo, r.hi - r.lo, group);
+    record(e, VK_REC_WRITE, r, group);
+}
+
+/* The bytes that a spans when its first element is at addr. Negative strides reach below it. */
+static struct hz_range span(const struct arr *a, uint64_t addr)
+{
+    int64_t item = (int64_t)dt_size((enum dtype)a->dtype);
+    struct hz_range r = { addr, addr + (uint64_t)item };
+
+    if (a->flags & LAYOUT_CONTIGUOUS) {
+        r.hi = addr + a->data_size * (uint64_t)item;
+        return r;
+    }
+    for (int i = 0; i < a->ndim; i++) {
+        int64_t reach = (a->shape[i] - 1) * a->strides[i] * item;
+        if (reach < 0)
+            r.lo -= (uint64_t)-reach;
+        else
+            r.hi += (uint64_t)reach;
+    }
+    return r;
+}
+
+static void count_bytes(struct vk_enc *e, struct buf *b)
+{
+    struct vk_buf *v = vk_buf_of(b);
+
+    if (atomic_load_explicit(&v->seen, memory_order_relaxed) == e->stamp)
+        return;
+    atomic_store_explicit(&v->seen, e->stamp, memory_order_relaxed);
+    e->bytes += b->size;
+}
+
+/* The GPU's copy of a buffer that lives on the host. The command keeps it: the buffer may drop it
+ * when it is reused. */
+static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
+{
+    enum err err = buf_mirror(b, *b, &be_vulkan);
+
+    return err ? err : vk_slot_keep(e->slot, buf_ref(*b));
+}
+
+enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+{
+    struct buf *b = a->buf;
+    enum err err = ERR_OK;
+
+    *addr = 0;
+    if (!a->size)
+        return ERR_OK;
+    if (b->home != &be_vulkan)
+        TRY(resolve_mirror(e, &b));
+    *addr = b->addr + (uint64_t)a->offset;
+    count_bytes(e, b);
+    declare_read(e, span(a, *addr));
+out:
+    return err;
+}
+
+enum err vk_enc_write(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+{
+    return vk_enc_write_part(e, addr, a, 0);
+}
+
+enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a, uint32_t group)
+{
+    *addr = 0;
+    if (!a->size)
+        return ERR_OK;
+    if (a->buf->home != &be_vulkan)
+        return err_set(ERR_RUNTIME, "[vulkan] an output was not given GPU memory");
+    *addr = a->buf->addr + (uint64_t)a->offset;
+    count_bytes(e, a->buf);
+    declare_write(e, span(a, *addr), group);
+    return ERR_OK;
+}
+
+enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
+{
+    struct buf *b = NULL;
+    enum err err;
+
+    TRY(vk_buf_alloc(&b, MAX(size, 1u)));
+    *addr = b->addr;
+    TRY(vk_slot_keep(e->slot, b));
+    declare_write(e, (struct hz_range){ *addr, *addr + size }, 0);
+out:
+    return err;
+}
+
+void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size)
+{
+    declare_read(e, (struct hz_range){ addr, addr + size });
+}
+
+void vk_enc_scratch_write(struct vk_enc *e, uint64_t addr, size_t size)
+{
+    declare_write(e, (struct hz_range){ addr, addr + size }, 0);
+}
+
+/* ---- arguments ---- */
+
+/* A full chunk stays with the command; the slot goes on with a new one. */
+static enum err new_args_chunk(struct vk_slot *slot, size_t size)
+{
+    struct vk_buf *chunk = NULL;
+    enum err err;
+
+    TRY(vk_mem_alloc(&chunk, VK_MEM_UPLOAD, MAX(size, ARGS_CHUNK)));
+    if (slot->args) {
+        struct vk_buf *full = slot->args;
+        slot->args = NULL;
+        TRY(vk_slot_keep(slot, &full->base));
+    }
+    slot->args = chunk;
+    slot->args_used = 0;
+    chunk = NULL;
+out:
+    if (chunk)
+        buf_unref(&(struct buf *){ &chunk->base });
+    return err;
+}
+
+enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size)
+{
+    struct vk_slot *slot = e->slot;
+
+    if (!slot->args || slot->args_used + size > slot->args->base.size) {
+        enum err err = new_args_chunk(slot, size);
+        if (err)
+            return err;
+    }
+    memcpy((char *)slot->args->map + slot->args_used, args, size);
+    *addr = slot->args->base.addr + slot->args_used;
+    slot->args_used += align_up(size, ARGS_ALIGN);
+    return ERR_OK;
+}
+
+/* ---- dispatch ---- */
+
+static void emit_barrier(struct vk_enc *e)
+{
+    static const VkMemoryBarrier barrier = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
+    };
+
+    hazard_clear(&e->hazard);
+    if (vk_rec_drops_this())
+        return;
+    /* Also the execution dependency that a write after a read needs. */
+    vk.CmdPipelineBarrier(e->slot->cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                          VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    stat_add(STAT_BARRIERS, 1);
+    record(e, VK_REC_BARRIER, (struct hz_range){ 0, 0 }, 0);
+}
+
+static enum err check_dispatch(size_t push_size, struct vk_grid g)
+{
+    const uint32_t *max = vk_limits_get()->max_groups;
+
+    if (push_size > VK_PUSH_MAX || push_size % 4)
+        return err_set(ERR_RUNTIME, "[vulkan] %zu bytes of push constants", push_size);
+    if (g.x > max[0] || g.y > max[1] || g.z > max[2])
+        return err_set(ERR_RUNTIME, "[vulkan] a grid of %u x %u x %u workgroups is too large", g.x,
+                       g.y, g.z);
+    return ERR_OK;
+}
+
+static void encode_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, struct vk_grid g)
+{
+    struct vk_slot *slot = e->slot;
+
+    if (!trace_is_on()) {
+        vk.CmdDispatch(slot->cmd, g.x, g.y, g.z);
+        return;
+    }
+    trace_dispatch_begin(&slot->trace, slot->cmd);
+    vk.CmdDispatch(slot->cmd, g.x, g.y, g.z);
+    trace_dispatch_end(&slot->trace, slot->cmd, pipe->name);
+}
+
+enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
+                         size_t push_size, struct vk_grid grid)
+{
+    enum err err = check_dispatch(push_size, grid);
+
+    if (err || !grid.x || !grid.y || !grid.z) {
+        hazard_drop(&e->hazard);
+        return err;
+    }
+    if (hazard_needs_barrier(&e->hazard))
+        emit_barrier(e);
+    hazard_advance(&e->hazard);
+    if (e->bound != pipe->handle) {
+        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
+        e->bound = pipe->handle;
+    }
+    if (push_size)
+        vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            (uint32_t)push_size, push);
+    encode_dispatch(e, pipe, grid);
+    record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
+    e->dispatches++;
+    e->ops++;
+    stat_add(STAT_DISPATCHES, 1);
+    return ERR_OK;
+}

@@ -1,0 +1,50 @@
+/* Which bytes have been read and written since the last barrier, by device address.
+ *
+ * The accesses of the next dispatch are declared first; hazard_needs_barrier then says whether they
+ * conflict with earlier ones, and hazard_advance makes them earlier ones. Fixed memory: when a set is
+ * full, a barrier is asked for, which empties it. Thread-safety: the stream's owner thread only. */
+#pragma once
+
+#include "core/common.h"
+
+struct hz_range {
+    uint64_t lo, hi; /* [lo, hi) */
+};
+
+#define HZ_SET_MAX 1024
+/* Disjoint ranges in ascending order; touching ones are merged. */
+struct hz_set {
+    uint32_t n;
+    struct hz_range v[HZ_SET_MAX];
+};
+
+/* Accesses of one dispatch; more than this fall together into their common hull. */
+#define HZ_PENDING_MAX 64
+
+struct hazard {
+    struct hz_set reads, writes;
+    struct hz_set part;        /* writes of the current group: unordered among themselves */
+    uint32_t part_group;
+    uint32_t n_read, n_write;  /* pending */
+    struct hz_range read[HZ_PENDING_MAX], write[HZ_PENDING_MAX];
+    uint32_t group[HZ_PENDING_MAX]; /* of the pending writes; 0: none */
+    bool conflict;             /* the pending accesses need a barrier */
+    bool forced;               /* the next dispatch needs one, whatever it touches */
+};
+
+void hazard_read(struct hazard *h, uint64_t addr, size_t size);
+/* group 0: an ordinary write. */
+void hazard_write(struct hazard *h, uint64_t addr, size_t size, uint32_t group);
+
+/* The next dispatch must be ordered after everything before it. */
+void hazard_force(struct hazard *h);
+
+bool hazard_needs_barrier(const struct hazard *h);
+/* A barrier was emitted: nothing earlier is unordered any more. */
+void hazard_clear(struct hazard *h);
+/* Everything so far is complete, seen from the host. Keeps a forced barrier. */
+void hazard_forget(struct hazard *h);
+/* The pending accesses were dispatched. */
+void hazard_advance(struct hazard *h);
+/* The pending accesses will not be dispatched. */
+void hazard_drop(struct hazard *h);

@@ -1,0 +1,213 @@
+#include "backend/vulkan/transfer.h"
+
+#include "backend/vulkan/alloc.h"
+#include "backend/vulkan/device.h"
+#include "core/mem.h"
+#include "core/memory.h"
+#include "core/stat.h"
+#include "backend/vulkan/trace.h"
+
+/* Reading mapped GPU memory costs about 17 us per KiB; a copy and its wait cost 45 us. */
+#define DIRECT_READ_MAX 1024
+
+/* Uploads through staging memory go in pieces of this size. */
+#define STAGING ((size_t)16 << 20)
+
+/* What one copy at a time needs. Threads that copy at once use one each; they are kept for reuse. */
+struct copier {
+    struct copier *next;
+    VkCommandPool pool;
+    VkCommandBuffer cmd;
+    VkFence fence;
+    struct vk_buf *staging;
+};
+
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list */
+static struct copier *idle;
+
+static void copier_destroy(struct copier *c)
+{
+    if (!c)
+        return;
+    vk.DestroyFence(vk_dev.handle, c->fence, NULL);
+    vk.DestroyCommandPool(vk_dev.handle, c->pool, NULL);
+    mem_free(c);
+}
+
+static enum err copier_create(struct copier **out)
+{
+    VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                     .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
+                                     .queueFamilyIndex = vk_dev.transfer->family };
+    VkFenceCreateInfo fence = { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO };
+    struct copier *c = mem_alloc(sizeof *c);
+    enum err err;
+
+    if (!c)
+        return ERR_NO_MEMORY;
+    TRY(vk_check(vk.CreateCommandPool(vk_dev.handle, &pool, NULL, &c->pool),
+                 "vkCreateCommandPool"));
+    VkCommandBufferAllocateInfo cmd = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                        .commandPool = c->pool,
+                                        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                        .commandBufferCount = 1 };
+    TRY(vk_check(vk.AllocateCommandBuffers(vk_dev.handle, &cmd, &c->cmd),
+                 "vkAllocateCommandBuffers"));
+    TRY(vk_check(vk.CreateFence(vk_dev.handle, &fence, NULL, &c->fence), "vkCreateFence"));
+    *out = c;
+    c = NULL;
+out:
+    copier_destroy(c);
+    return err;
+}
+
+static enum err copier_take(struct copier **out)
+{
+    pthread_mutex_lock(&idle_lock);
+    struct copier *c = idle;
+    if (c)
+        idle = c->next;
+    pthread_mutex_unlock(&idle_lock);
+    *out = c;
+    return c ? ERR_OK : copier_create(out);
+}
+
+static void copier_give(struct copier *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&idle_lock);
+    c->next = idle;
+    idle = c;
+    pthread_mutex_unlock(&idle_lock);
+}
+
+/* ---- one copy ---- */
+
+struct piece {
+    const struct vk_buf *src, *dst;
+    size_t src_offset, dst_offset, size;
+};
+
+/* Earlier writers of the memory have been waited for on the host, so nothing comes before the copy;
+ * after it, the bytes must reach the host. */
+static enum err encode(const struct copier *c, const struct piece *p)
+{
+    static const VkCommandBufferBeginInfo begin = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+    };
+    static const VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                             .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
+                                             .dstAccessMask = VK_ACCESS_HOST_READ_BIT };
+    VkBufferCopy region = { .srcOffset = p->src->offset + p->src_offset,
+                            .dstOffset = p->dst->offset + p->dst_offset,
+                            .size = p->size };
+    enum err err;
+
+    TRY(vk_check(vk.ResetFences(vk_dev.handle, 1, &c->fence), "vkResetFences"));
+    TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, c->pool, 0), "vkResetCommandPool"));
+    TRY(vk_check(vk.BeginCommandBuffer(c->cmd, &begin), "vkBeginCommandBuffer"));
+    vk.CmdCopyBuffer(c->cmd, p->src->handle, p->dst->handle, 1, &region);
+    if (p->dst->mem == VK_MEM_READBACK)
+        vk.CmdPipelineBarrier(c->cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0,
+                              1, &barrier, 0, NULL, 0, NULL);
+    TRY(vk_check(vk.EndCommandBuffer(c->cmd), "vkEndCommandBuffer"));
+out:
+    return err;
+}
+
+static enum err copy_now(const struct copier *c, const struct piece *p)
+{
+    VkSubmitInfo info = { .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                          .commandBufferCount = 1,
+                          .pCommandBuffers = &c->cmd };
+    enum err err;
+
+    TRY(vk_dev_check_lost());
+    TRY(encode(c, p));
+    TRY(vk_queue_submit(vk_dev.transfer, &info, c->fence));
+    TRY(vk_fence_wait(c->fence));
+out:
+    return err;
+}
+
+/* ---- mirrors ---- */
+
+static enum err read_back(struct vk_buf *dst, const struct vk_buf *src, size_t size)
+{
+    struct copier *c = NULL;
+    enum err err;
+
+    if (vk_alloc_strategy() != VK_STAGED && size <= DIRECT_READ_MAX) {
+        memcpy(dst->map, src->map, size);
+        return ERR_OK;
+    }
+    TRY(copier_take(&c));
+    TRY(copy_now(c, &(struct piece){ .src = src, .dst = dst, .size = size }));
+out:
+    copier_give(c);
+    return err;
+}
+
+static enum err upload_staged(struct vk_buf *dst, const char *src, size_t size)
+{
+    struct copier *c = NULL;
+    enum err err;
+
+    TRY(copier_take(&c));
+    if (!c->staging)
+        TRY(vk_mem_alloc(&c->staging, VK_MEM_UPLOAD, STAGING));
+    for (size_t done = 0; done < size;) {
+        size_t n = MIN(size - done, STAGING);
+        memcpy(c->staging->map, src + done, n);
+        TRY(copy_now(c, &(struct piece){
+                            .src = c->staging, .dst = dst, .dst_offset = done, .size = n }));
+        done += n;
+    }
+out:
+    copier_give(c);
+    return err;
+}
+
+static enum err upload(struct vk_buf *dst, const char *src, size_t size)
+{
+    stat_add(STAT_BYTES_UPLOADED, size);
+    if (vk_alloc_strategy() == VK_STAGED)
+        return upload_staged(dst, src, size);
+    memcpy(dst->map, src, size); /* visible to the GPU with the next submission */
+    return ERR_OK;
+}
+
+static enum err mirror_to_host(struct buf **out, struct buf *src)
+{
+    struct vk_buf *dst;
+    enum err err = vk_mem_alloc(&dst, VK_MEM_READBACK, src->size);
+
+    if (err)
+        return err;
+    *out = &dst->base;
+    stat_add(STAT_BYTES_READ_BACK, src->size);
+    return read_back(dst, vk_buf_of(src), src->size);
+}
+
+static enum err mirror_to_gpu(struct buf **out, struct buf *src)
+{
+    enum err err = vk_buf_alloc(out, src->size);
+
+    return err ? err : upload(vk_buf_of(*out), src->host, src->size);
+}
+
+enum err vk_buf_mirror(struct buf **out, struct buf *src)
+{
+    int64_t begin = trace_span_begin();
+    struct buf *made = NULL;
+    enum err err = src->home == &be_vulkan ? mirror_to_host(&made, src) : mirror_to_gpu(&made, src);
+
+    trace_span_end(src->home == &be_vulkan ? "read back" : "upload", begin);
+    if (err)
+        buf_unref(&made);
+    else
+        *out = made;
+    return err;
+}
