@@ -28,9 +28,9 @@ struct list {
     size_t n, cap;
 };
 
-static inline struct arr *const *list_arrs(const struct list *l)
+static inline struct arrs list_arrs(const struct list *l)
 {
-    return l->v;
+    return (struct arrs){ l->v, l->n };
 }
 
 struct text_box {

@@ -1,14 +1,323 @@
-/* Elementwise ops, matrix products and creation. */
+/* Elementwise ops, creation, matrix products. */
 #include "api/handle.h"
 
-/* name, op */
-#define BINARY(name, op)                                                                           \
+/* ---- one input ---- */
+
+/* name, constructor over x */
+#define ONE_INPUT(name, param, expr)                                                               \
+    int mlx_##name(mlx_array *res, const mlx_array param, const mlx_stream s)                      \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *x = call_arr(&c, param, #param);                                               \
+        if (call_ok(&c))                                                                           \
+            c.err = expr;                                                                          \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+#define UNARY(name, op) ONE_INPUT(name, a, ops_unary(&c.out, op, x, c.strm))
+
+UNARY(abs, OP_ABS)
+UNARY(arccos, OP_ARCCOS)
+UNARY(arccosh, OP_ARCCOSH)
+UNARY(arcsin, OP_ARCSIN)
+UNARY(arcsinh, OP_ARCSINH)
+UNARY(arctan, OP_ARCTAN)
+UNARY(arctanh, OP_ARCTANH)
+UNARY(bitwise_invert, OP_BITWISE_INVERT)
+UNARY(ceil, OP_CEIL)
+UNARY(conjugate, OP_CONJUGATE)
+UNARY(cos, OP_COS)
+UNARY(cosh, OP_COSH)
+UNARY(erf, OP_ERF)
+UNARY(erfinv, OP_ERFINV)
+UNARY(exp, OP_EXP)
+UNARY(expm1, OP_EXPM1)
+UNARY(floor, OP_FLOOR)
+UNARY(imag, OP_IMAG)
+UNARY(log, OP_LOG)
+UNARY(log10, OP_LOG10)
+UNARY(log1p, OP_LOG1P)
+UNARY(log2, OP_LOG2)
+UNARY(logical_not, OP_LOGICAL_NOT)
+UNARY(negative, OP_NEGATIVE)
+UNARY(real, OP_REAL)
+UNARY(rsqrt, OP_RSQRT)
+UNARY(sigmoid, OP_SIGMOID)
+UNARY(sign, OP_SIGN)
+UNARY(sin, OP_SIN)
+UNARY(sinh, OP_SINH)
+UNARY(sqrt, OP_SQRT)
+UNARY(square, OP_SQUARE)
+UNARY(tan, OP_TAN)
+UNARY(tanh, OP_TANH)
+ONE_INPUT(copy, a, ops_copy(&c.out, x, c.strm))
+ONE_INPUT(degrees, a, ops_degrees(&c.out, x, c.strm))
+ONE_INPUT(isfinite, a, ops_isfinite(&c.out, x, c.strm))
+ONE_INPUT(isinf, a, ops_isinf(&c.out, x, c.strm))
+ONE_INPUT(isnan, a, ops_isnan(&c.out, x, c.strm))
+ONE_INPUT(isneginf, a, ops_isneginf(&c.out, x, c.strm))
+ONE_INPUT(isposinf, a, ops_isposinf(&c.out, x, c.strm))
+ONE_INPUT(ones_like, a, ops_fill_like(&c.out, x, 1, (enum dtype)x->dtype, c.strm))
+ONE_INPUT(radians, a, ops_radians(&c.out, x, c.strm))
+ONE_INPUT(reciprocal, a, ops_reciprocal(&c.out, x, c.strm))
+ONE_INPUT(stop_gradient, a, ops_stop_gradient(&c.out, x, c.strm))
+ONE_INPUT(zeros_like, a, ops_fill_like(&c.out, x, 0, (enum dtype)x->dtype, c.strm))
+
+int mlx_round(mlx_array *res, const mlx_array a, int decimals, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+
+    if (call_ok(&c))
+        c.err = ops_round(&c.out, x, decimals, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_nan_to_num(mlx_array *res, const mlx_array a, float nan, mlx_optional_float posinf,
+                   mlx_optional_float neginf, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+    struct ops_nan_to_num v = { nan, posinf.has_value ? &posinf.value : NULL,
+                                neginf.has_value ? &neginf.value : NULL };
+
+    if (call_ok(&c))
+        c.err = ops_nan_to_num(&c.out, x, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+/* name, constructor: to another dtype */
+#define TO_DTYPE(name)                                                                             \
+    int mlx_##name(mlx_array *res, const mlx_array a, mlx_dtype dtype, const mlx_stream s)         \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *x = call_arr(&c, a, "a");                                                      \
+        enum dtype t = call_dtype(&c, dtype);                                                      \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_##name(&c.out, x, t, c.strm);                                              \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+TO_DTYPE(astype)
+TO_DTYPE(view)
+
+/* ---- two and three inputs ---- */
+
+#define TWO_INPUTS(name, expr)                                                                     \
     int mlx_##name(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s)       \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
         struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");                           \
         if (call_ok(&c))                                                                           \
-            c.err = ops_binary(&c.out, op, x, y, c.strm);                                          \
+            c.err = expr;                                                                          \
         return CALL_END_ARR(&c, res);                                                              \
     }
+#define BINARY(name, op) TWO_INPUTS(name, ops_binary(&c.out, op, x, y, c.strm))
+
 BINARY(add, OP_ADD)
+BINARY(arctan2, OP_ARCTAN2)
+BINARY(bitwise_and, OP_BITWISE_AND)
+BINARY(bitwise_or, OP_BITWISE_OR)
+BINARY(bitwise_xor, OP_BITWISE_XOR)
+BINARY(divide, OP_DIVIDE)
+BINARY(equal, OP_EQUAL)
+BINARY(greater, OP_GREATER)
+BINARY(greater_equal, OP_GREATER_EQUAL)
+BINARY(left_shift, OP_LEFT_SHIFT)
+BINARY(less, OP_LESS)
+BINARY(less_equal, OP_LESS_EQUAL)
+BINARY(logaddexp, OP_LOG_ADD_EXP)
+BINARY(logical_and, OP_LOGICAL_AND)
+BINARY(logical_or, OP_LOGICAL_OR)
+BINARY(maximum, OP_MAXIMUM)
+BINARY(minimum, OP_MINIMUM)
+BINARY(multiply, OP_MULTIPLY)
+BINARY(not_equal, OP_NOT_EQUAL)
+BINARY(power, OP_POWER)
+BINARY(remainder, OP_REMAINDER)
+BINARY(right_shift, OP_RIGHT_SHIFT)
+BINARY(subtract, OP_SUBTRACT)
+TWO_INPUTS(floor_divide, ops_floor_divide(&c.out, x, y, c.strm))
+TWO_INPUTS(inner, ops_inner(&c.out, x, y, c.strm))
+TWO_INPUTS(matmul, ops_matmul(&c.out, x, y, c.strm))
+TWO_INPUTS(outer, ops_outer(&c.out, x, y, c.strm))
+
+int mlx_divmod(mlx_vector_array *res, const mlx_array a, const mlx_array b, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+    struct arr *outs[2];
+
+    if (call_ok(&c))
+        c.err = ops_divmod(outs, x, y, c.strm);
+    if (call_ok(&c))
+        c.err = box_set_vec(res, outs, 2);
+    return CALL_END(&c);
+}
+
+int mlx_where(mlx_array *res, const mlx_array condition, const mlx_array x, const mlx_array y,
+              const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *cond = call_arr(&c, condition, "condition");
+    struct arr *a = call_arr(&c, x, "x"), *b = call_arr(&c, y, "y");
+
+    if (call_ok(&c))
+        c.err = ops_where(&c.out, cond, a, b, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_clip(mlx_array *res, const mlx_array a, const mlx_array a_min, const mlx_array a_max,
+             const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+    struct arr *low = call_arr_opt(&c, a_min), *high = call_arr_opt(&c, a_max);
+
+    if (call_ok(&c))
+        c.err = ops_clip(&c.out, x, low, high, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+#define CLOSE(name)                                                                                \
+    int mlx_##name(mlx_array *res, const mlx_array a, const mlx_array b, double rtol, double atol, \
+                   bool equal_nan, const mlx_stream s)                                             \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");                           \
+        struct ops_close v = { rtol, atol, equal_nan };                                            \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_##name(&c.out, x, y, &v, c.strm);                                          \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+CLOSE(allclose)
+CLOSE(isclose)
+
+int mlx_array_equal(mlx_array *res, const mlx_array a, const mlx_array b, bool equal_nan,
+                    const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+
+    if (call_ok(&c))
+        c.err = ops_array_equal(&c.out, x, y, equal_nan, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_array b, float alpha,
+              float beta, const mlx_stream s)
+{
+    struct call call = CALL_OP(res, s);
+    struct ops_addmm m = { call_arr(&call, c, "c"), call_arr(&call, a, "a"),
+                           call_arr(&call, b, "b"), alpha, beta };
+
+    if (call_ok(&call))
+        call.err = ops_addmm(&call.out, &m, call.strm);
+    return CALL_END_ARR(&call, res);
+}
+
+/* ---- creation ---- */
+
+int mlx_full(mlx_array *res, const int *shape, size_t shape_num, const mlx_array vals,
+             mlx_dtype dtype, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ints to = call_ints(&c, shape, shape_num, "shape");
+    struct arr *v = call_arr(&c, vals, "vals");
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = ops_full(&c.out, to, v, t, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_full_like(mlx_array *res, const mlx_array a, const mlx_array vals, mlx_dtype dtype,
+                  const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *v = call_arr(&c, vals, "vals");
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = ops_full_like(&c.out, x, v, t, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+#define FILL(name, value)                                                                          \
+    int mlx_##name(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,            \
+                   const mlx_stream s)                                                             \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct ints to = call_ints(&c, shape, shape_num, "shape");                                 \
+        enum dtype t = call_dtype(&c, dtype);                                                      \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_fill(&c.out, to, value, t, c.strm);                                        \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+FILL(ones, 1)
+FILL(zeros, 0)
+
+int mlx_arange(mlx_array *res, double start, double stop, double step, mlx_dtype dtype,
+               const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arange_params range = { start, stop, step };
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = ops_arange(&c.out, &range, t, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_linspace(mlx_array *res, double start, double stop, int num, mlx_dtype dtype,
+                 const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_linspace range = { start, stop, num };
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = ops_linspace(&c.out, &range, t, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+#define DIAGONAL(name, type)                                                                       \
+    int mlx_##name(mlx_array *res, int n, int m, int k, mlx_dtype type, const mlx_stream s)        \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct ops_diagonal d = { n, m, k };                                                       \
+        enum dtype t = call_dtype(&c, type);                                                       \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_##name(&c.out, &d, t, c.strm);                                             \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+DIAGONAL(eye, dtype)
+DIAGONAL(tri, type)
+
+int mlx_identity(mlx_array *res, int n, mlx_dtype dtype, const mlx_stream s)
+{
+    return mlx_eye(res, n, n, 0, dtype, s);
+}
+
+#define TRIANGLE(name)                                                                             \
+    int mlx_##name(mlx_array *res, const mlx_array x, int k, const mlx_stream s)                   \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *a = call_arr(&c, x, "x");                                                      \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_##name(&c.out, a, k, c.strm);                                              \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+TRIANGLE(tril)
+TRIANGLE(triu)
+
+int mlx_number_of_elements(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,
+                           bool inverted, mlx_dtype dtype, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+    struct ints list = call_ints(&c, axes, axes_num, "axes");
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = ops_number_of_elements(&c.out, x, list, inverted, t);
+    return CALL_END_ARR(&c, res);
+}

@@ -7,7 +7,7 @@ static int eval_list(struct call *c, mlx_vector_array outputs, bool async)
     const struct list *list = call_vec(c, outputs, "outputs");
 
     if (call_ok(c))
-        c->err = eval_arrays(list_arrs(list), list->n, async);
+        c->err = eval_arrays(list->v, list->n, async);
     return CALL_END(c);
 }
 

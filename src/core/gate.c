@@ -50,17 +50,27 @@ static bool parse_int(const char *s, const struct gate_info *g, int64_t *value)
     return true;
 }
 
+bool gate_parse(enum gate id, const char *text, int64_t *value)
+{
+    const struct gate_info *g = &gate_table[id];
+
+    *value = g->def;
+    if (!text)
+        return true;
+    return g->kind == GATE_KIND_BOOL ? parse_bool(text, value) : parse_int(text, g, value);
+}
+
 static void read_gate(enum gate id)
 {
     const struct gate_info *g = &gate_table[id];
     const char *s = getenv(g->variable);
-    int64_t value = g->def;
+    int64_t value;
 
     if (g->kind == GATE_KIND_TEXT) {
         atomic_store(&text_values[id], s && *s ? s : NULL);
         return;
     }
-    if (s && !(g->kind == GATE_KIND_BOOL ? parse_bool(s, &value) : parse_int(s, g, &value)))
+    if (!gate_parse(id, s, &value))
         log_early("%s=%s is not a valid setting, using %lld", g->variable, s, (long long)g->def);
     atomic_store(&int_values[id], value);
 }

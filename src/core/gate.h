@@ -31,6 +31,10 @@ static inline bool gate_on(enum gate id)
 /* Value of a TEXT setting, NULL when unset. Borrowed for the life of the process. */
 const char *gate_text(enum gate id);
 
+/* Reads text as the variable of a BOOL or INT setting would be read; NULL gives the default. False
+ * if it does not fit, and *value is the default. */
+bool gate_parse(enum gate id, const char *text, int64_t *value);
+
 /* Scoped override: sets a value and returns the previous one. For tests and the command line. */
 int64_t gate_set_int(enum gate id, int64_t value);
 const char *gate_set_text(enum gate id, const char *value);

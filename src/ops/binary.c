@@ -68,7 +68,7 @@ static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *
     struct out_desc d;
     enum err err;
 
-    TRY(ops_align(in, src, 2, t, &d.shape, s));
+    TRY(ops_align(in, src, t, &d.shape, s));
     d.dtype = op_table[op].flags & OPF_BOOL_OUT ? DT_BOOL : t;
     TRY(arr_new_op(out, .op = (uint16_t)op, .strm = s, .in = in, .n_in = 2, .out = &d));
 out:
@@ -108,7 +108,7 @@ enum err ops_divmod(struct arr *outs[2], struct arr *a, struct arr *b, struct st
 
     if (t == DT_COMPLEX64)
         return err_set(ERR_ARG, "[divmod] Complex type not supported.");
-    TRY(ops_align(in, (struct arr *[]){ a, b }, 2, t, &d[0].shape, s));
+    TRY(ops_align(in, (struct arr *[]){ a, b }, t, &d[0].shape, s));
     d[0].dtype = t;
     d[1] = d[0];
     TRY(node_new(outs, &(struct node_params){ .op = OP_DIVMOD,

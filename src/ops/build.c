@@ -26,36 +26,37 @@ enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape, s
     return ops_node(out, a, &(struct ops_node){ OP_BROADCAST, dtype_of(a), shape, NULL }, s);
 }
 
-enum err ops_common_shape(struct shp *out, struct arr *const *in, size_t n)
+enum err ops_common_shape(struct shp *out, struct arrs in)
 {
     struct shp b;
     enum err err = ERR_OK;
 
-    arr_shape(out, in[0]);
-    for (size_t i = 1; i < n; i++) {
-        if (has_shape(in[i], out))
+    arr_shape(out, in.v[0]);
+    for (size_t i = 1; i < in.n; i++) {
+        if (has_shape(in.v[i], out))
             continue;
-        arr_shape(&b, in[i]);
+        arr_shape(&b, in.v[i]);
         TRY(shp_broadcast(out, out, &b, "broadcast_shapes"));
     }
 out:
     return err;
 }
 
-enum err ops_align(struct arr **in, struct arr *const *src, size_t n, enum dtype t,
-                   struct shp *shape, struct strm *s)
+enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t, struct shp *shape,
+                   struct strm *s)
 {
-    enum err err = ERR_OK;
+    enum err err;
 
-    memset(in, 0, n * sizeof *in);
-    TRY(ops_common_shape(shape, src, n));
-    for (size_t i = 0; i < n; i++) {
+    in[0] = in[1] = NULL;
+    TRY(ops_common_shape(shape, (struct arrs){ src, 2 }));
+    for (int i = 0; i < 2; i++) {
         TRY(ops_astype(&in[i], src[i], t, s));
-        STEP(in[i], ops_stretch(&next, in[i], shape, s));
+        if (!has_shape(in[i], shape))
+            STEP(in[i], ops_stretch(&next, in[i], shape, s));
     }
 out:
     if (err)
-        arr_unref_all(in, n);
+        arr_unref_all(in, 2);
     return err;
 }
 

@@ -67,12 +67,11 @@ MUST_CHECK enum err ops_node(struct arr **out, struct arr *a, const struct ops_n
 MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
                                 struct strm *s);
 
-/* The common shape of n arrays. */
-MUST_CHECK enum err ops_common_shape(struct shp *out, struct arr *const *in, size_t n);
+MUST_CHECK enum err ops_common_shape(struct shp *out, struct arrs in);
 
-/* in[0..n) cast to t, then broadcast to their common shape, which is written to *shape. On success
- * every in[i] is a new reference; on failure all are NULL. src may not be in. */
-MUST_CHECK enum err ops_align(struct arr **in, struct arr *const *src, size_t n, enum dtype t,
+/* Two operands cast to t, then broadcast to their common shape, which is written to *shape. On
+ * success in[] holds two new references, on failure none. */
+MUST_CHECK enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t,
                               struct shp *shape, struct strm *s);
 
 /* Sorted, normalised axes without duplicates; INTS_ALL gives 0 .. ndim - 1. */

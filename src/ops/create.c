@@ -34,7 +34,7 @@ enum err ops_full_like(struct arr **out, struct arr *a, struct arr *vals, enum d
     struct shp to;
     enum err err;
 
-    TRY(ops_common_shape(&to, (struct arr *[]){ a, vals }, 2));
+    TRY(ops_common_shape(&to, (struct arrs){ (struct arr *[]){ a, vals }, 2 }));
     TRY(full_of(out, vals, &to, t, s));
 out:
     return err;

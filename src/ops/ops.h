@@ -18,6 +18,12 @@ struct ints {
 /* Instead of a list of axes: all of them, in order. */
 #define INTS_ALL ((struct ints){ NULL, SIZE_MAX })
 
+/* A borrowed list of arrays. */
+struct arrs {
+    struct arr *const *v;
+    size_t n;
+};
+
 /* Axes of a reduction and what becomes of them. */
 struct ops_axes {
     struct ints axes; /* negative ones count from the end */
@@ -132,9 +138,8 @@ MUST_CHECK enum err ops_swapaxes(struct arr **out, struct arr *a, int axis1, int
                                  struct strm *s);
 MUST_CHECK enum err ops_broadcast_to(struct arr **out, struct arr *a, struct ints shape,
                                      struct strm *s);
-/* outs[i] for in[i], all of the common shape. */
-MUST_CHECK enum err ops_broadcast_arrays(struct arr **outs, struct arr *const *in, size_t n,
-                                         struct strm *s);
+/* outs: one for each, all of the common shape. */
+MUST_CHECK enum err ops_broadcast_arrays(struct arr **outs, struct arrs in, struct strm *s);
 
 struct ops_as_strided {
     struct ints shape;
@@ -165,13 +170,10 @@ MUST_CHECK enum err ops_contiguous(struct arr **out, struct arr *a, bool allow_c
 
 /* ---- data movement ---- */
 
-MUST_CHECK enum err ops_concatenate(struct arr **out, struct arr *const *in, size_t n, int axis,
-                                    struct strm *s);
+MUST_CHECK enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm *s);
 /* Along axis 0, after flattening each. */
-MUST_CHECK enum err ops_concatenate_flat(struct arr **out, struct arr *const *in, size_t n,
-                                         struct strm *s);
-MUST_CHECK enum err ops_stack(struct arr **out, struct arr *const *in, size_t n, int axis,
-                              struct strm *s);
+MUST_CHECK enum err ops_concatenate_flat(struct arr **out, struct arrs in, struct strm *s);
+MUST_CHECK enum err ops_stack(struct arr **out, struct arrs in, int axis, struct strm *s);
 MUST_CHECK enum err ops_repeat(struct arr **out, struct arr *a, int repeats, int axis,
                                struct strm *s);
 /* Of the flattened array. */

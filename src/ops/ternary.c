@@ -11,7 +11,7 @@ enum err ops_where(struct arr **out, struct arr *cond, struct arr *a, struct arr
     TRY(ops_astype(&src[0], cond, DT_BOOL, s));
     TRY(ops_astype(&src[1], a, d.dtype, s));
     TRY(ops_astype(&src[2], b, d.dtype, s));
-    TRY(ops_broadcast_arrays(in, src, 3, s));
+    TRY(ops_broadcast_arrays(in, (struct arrs){ src, 3 }, s));
     arr_shape(&d.shape, in[0]);
     TRY(arr_new_op(out, .op = OP_SELECT, .strm = s, .in = in, .n_in = 3, .out = &d));
 out:

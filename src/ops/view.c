@@ -270,16 +270,16 @@ out:
     return err;
 }
 
-enum err ops_broadcast_arrays(struct arr **outs, struct arr *const *in, size_t n, struct strm *s)
+enum err ops_broadcast_arrays(struct arr **outs, struct arrs in, struct strm *s)
 {
     struct shp shape;
     size_t done = 0;
     enum err err = ERR_OK;
 
-    if (n)
-        TRY(ops_common_shape(&shape, in, n));
-    for (; done < n; done++)
-        TRY(ops_stretch(&outs[done], in[done], &shape, s));
+    if (in.n)
+        TRY(ops_common_shape(&shape, in));
+    for (; done < in.n; done++)
+        TRY(ops_stretch(&outs[done], in.v[done], &shape, s));
 out:
     if (err)
         arr_unref_all(outs, done);

@@ -1,0 +1,137 @@
+#include "api/handle.h"
+
+int mlx_random_key(mlx_array *res, uint64_t seed)
+{
+    struct call c = CALL(res);
+
+    if (call_ok(&c))
+        c.err = ops_random_key(&c.out, seed);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_seed(uint64_t seed)
+{
+    struct call c = CALL_BARE;
+
+    c.err = ops_random_seed(seed);
+    return CALL_END(&c);
+}
+
+int mlx_random_split(mlx_array *res_0, mlx_array *res_1, const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res_0, s);
+    struct arr *k = call_arr(&c, key, "key");
+    struct arr *outs[2] = { NULL, NULL };
+    void *spare = NULL;
+
+    call_ptr(&c, res_1, "res_1");
+    if (call_ok(&c))
+        c.err = ops_random_split(outs, k, c.strm);
+    /* Both or none: the second box is there before the first is written. */
+    if (call_ok(&c) && !res_1->ctx)
+        c.err = box_make(&spare, sizeof(struct arr_box));
+    if (call_ok(&c)) {
+        c.err = box_set_arr(res_0, outs[0]);
+        outs[0] = NULL;
+    }
+    if (call_ok(&c)) {
+        if (spare)
+            res_1->ctx = spare;
+        spare = NULL;
+        c.err = box_set_arr(res_1, outs[1]);
+        outs[1] = NULL;
+    }
+    mem_free(spare);
+    arr_unref(&outs[0]);
+    arr_unref(&outs[1]);
+    return CALL_END(&c);
+}
+
+int mlx_random_split_num(mlx_array *res, const mlx_array key, int num, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *k = call_arr(&c, key, "key");
+
+    if (call_ok(&c))
+        c.err = ops_random_split_num(&c.out, k, num, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_bits(mlx_array *res, const int *shape, size_t shape_num, int width,
+                    const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ints to = call_ints(&c, shape, shape_num, "shape");
+    struct arr *k = call_arr_opt(&c, key);
+
+    if (call_ok(&c))
+        c.err = ops_random_bits(&c.out, to, width, k, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+/* Between two bounds. */
+#define BETWEEN(name)                                                                              \
+    int mlx_random_##name(mlx_array *res, const mlx_array low, const mlx_array high,               \
+                          const int *shape, size_t shape_num, mlx_dtype dtype,                     \
+                          const mlx_array key, const mlx_stream s)                                 \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),                 \
+                                .dtype = call_dtype(&c, dtype),                                    \
+                                .low = call_arr(&c, low, "low"),                                   \
+                                .high = call_arr(&c, high, "high"),                                \
+                                .key = call_arr_opt(&c, key) };                                    \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_random_##name(&c.out, &r, c.strm);                                         \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+BETWEEN(uniform)
+BETWEEN(randint)
+
+int mlx_random_normal(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
+                      float loc, float scale, const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),
+                            .dtype = call_dtype(&c, dtype),
+                            .key = call_arr_opt(&c, key) };
+
+    if (call_ok(&c) && loc != 0)
+        c.err = arr_new_number(&r.loc, loc, r.dtype);
+    if (call_ok(&c) && scale != 1)
+        c.err = arr_new_number(&r.scale, scale, r.dtype);
+    if (call_ok(&c))
+        c.err = ops_random_normal(&c.out, &r, c.strm);
+    arr_unref(&r.loc);
+    arr_unref(&r.scale);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_normal_broadcast(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
+                                const mlx_array loc, const mlx_array scale, const mlx_array key,
+                                const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),
+                            .dtype = call_dtype(&c, dtype),
+                            .loc = call_arr_opt(&c, loc),
+                            .scale = call_arr_opt(&c, scale),
+                            .key = call_arr_opt(&c, key) };
+
+    if (call_ok(&c))
+        c.err = ops_random_normal(&c.out, &r, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_bernoulli(mlx_array *res, const mlx_array p, const int *shape, size_t shape_num,
+                         const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, p, "p");
+    struct ints to = call_ints(&c, shape, shape_num, "shape");
+    struct arr *k = call_arr_opt(&c, key);
+
+    if (call_ok(&c))
+        c.err = ops_random_bernoulli(&c.out, x, to, k, c.strm);
+    return CALL_END_ARR(&c, res);
+}

@@ -1,0 +1,56 @@
+/* Gathering by index arrays. */
+#include "ops/build.h"
+
+/* Slices of one axis: the result has the shape of indices, then that of a with size 1 at axis. */
+static enum err gather_axis(struct arr **out, struct arr *a, struct arr *indices, int axis,
+                            struct strm *s)
+{
+    struct gather_params p = { .n_axes = 1, .axis = { axis } };
+    struct out_desc d = { .dtype = dtype_of(a) };
+
+    if (!dt_is_integer(dtype_of(indices)))
+        return err_set(ERR_ARG, "[gather] Got indices with dtype %s. Indices must be integral.",
+                       dt_name(dtype_of(indices)));
+    if (indices->ndim + a->ndim > SHP_MAX)
+        return err_set(ERR_ARG, "[gather] Arrays have at most %d dimensions.", SHP_MAX);
+    arr_shape(&d.shape, indices);
+    for (int i = 0; i < a->ndim; i++) {
+        p.slice_size[i] = i == axis ? 1 : a->shape[i];
+        d.shape.d[d.shape.ndim++] = p.slice_size[i];
+    }
+    return arr_new_op(out, .op = OP_GATHER, .strm = s, .in = (struct arr *[]){ a, indices },
+                      .n_in = 2, .params = &p, .params_size = sizeof p, .out = &d);
+}
+
+enum err ops_take(struct arr **out, struct arr *a, struct arr *indices, int axis, struct strm *s)
+{
+    int32_t order[SHP_MAX];
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(shp_axis(&axis, axis, a->ndim, "take"));
+    if (a->shape[axis] == 0 && indices->size != 0)
+        return err_set(ERR_ARG, "[take] Cannot do a non-empty take from an empty axis.");
+    TRY(gather_axis(&x, a, indices, axis, s));
+    /* The dimensions of indices take the place of the axis. */
+    int n = indices->ndim;
+    for (int i = 0; i < x->ndim; i++)
+        order[i] = i < axis ? n + i : i < axis + n ? i - axis : i;
+    STEP(x, ops_transpose(&next, x, (struct ints){ order, x->ndim }, s));
+    TRY(ops_squeeze(out, x, (struct ints){ (int32_t[]){ axis + n }, 1 }, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_take_flat(struct arr **out, struct arr *a, struct arr *indices, struct strm *s)
+{
+    struct arr *flat = NULL;
+    enum err err;
+
+    TRY(ops_flatten(&flat, a, 0, -1, s));
+    TRY(ops_take(out, flat, indices, 0, s));
+out:
+    arr_unref(&flat);
+    return err;
+}

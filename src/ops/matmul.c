@@ -1,0 +1,288 @@
+/* Matrix products. */
+#include "ops/build.h"
+
+static int32_t dim_from_end(const struct arr *a, int i)
+{
+    return a->shape[a->ndim - i];
+}
+
+/* Operands of a product as matrices: a vector on the left is a row, on the right a column. */
+struct operands {
+    struct arr *a, *b;
+    bool a_is_vector, b_is_vector;
+};
+
+static void operands_fini(struct operands *m)
+{
+    arr_unref(&m->a);
+    arr_unref(&m->b);
+}
+
+static enum err operands_init(struct operands *m, struct arr *a, struct arr *b, const char *op,
+                              struct strm *s)
+{
+    struct shp sa, sb;
+    enum err err;
+
+    *m = (struct operands){ .a_is_vector = a->ndim == 1, .b_is_vector = b->ndim == 1 };
+    if (a->ndim == 0 || b->ndim == 0)
+        return err_set(ERR_ARG, "[%s] Got 0 dimension input. Inputs must have at least one "
+                                "dimension.", op);
+    TRY(ops_expand_dims(&m->a, a, (struct ints){ (int32_t[]){ 0 }, m->a_is_vector }, s));
+    TRY(ops_expand_dims(&m->b, b, (struct ints){ (int32_t[]){ 1 }, m->b_is_vector }, s));
+    if (dim_from_end(m->a, 1) == dim_from_end(m->b, 2))
+        return ERR_OK;
+    arr_shape(&sa, m->a);
+    arr_shape(&sb, m->b);
+    err = err_set(ERR_ARG, "[%s] Last dimension of first input with shape %s must match second to "
+                           "last dimension of second input with shape %s.",
+                  op, shp_text(&sa), shp_text(&sb));
+out:
+    operands_fini(m);
+    return err;
+}
+
+static enum err operands_cast(struct operands *m, enum dtype t, struct strm *s)
+{
+    enum err err;
+
+    STEP(m->a, ops_astype(&next, m->a, t, s));
+    STEP(m->b, ops_astype(&next, m->b, t, s));
+out:
+    return err;
+}
+
+/* Broadcasts everything before the last two dimensions. */
+static enum err broadcast_batches(struct operands *m, struct strm *s)
+{
+    struct shp a, b, batch;
+    enum err err;
+
+    arr_shape(&a, m->a);
+    arr_shape(&b, m->b);
+    a.ndim -= 2;
+    b.ndim -= 2;
+    TRY(shp_broadcast(&batch, &a, &b, "broadcast_shapes"));
+    batch.ndim += 2;
+    batch.d[batch.ndim - 2] = dim_from_end(m->a, 2);
+    batch.d[batch.ndim - 1] = dim_from_end(m->a, 1);
+    STEP(m->a, ops_stretch(&next, m->a, &batch, s));
+    batch.d[batch.ndim - 2] = dim_from_end(m->b, 2);
+    batch.d[batch.ndim - 1] = dim_from_end(m->b, 1);
+    STEP(m->b, ops_stretch(&next, m->b, &batch, s));
+out:
+    return err;
+}
+
+/* Shape of the product of matrices whose batches agree. */
+static void product_shape(struct shp *out, const struct operands *m)
+{
+    arr_shape(out, m->a);
+    out->d[out->ndim - 1] = dim_from_end(m->b, 1);
+}
+
+/* Drops the dimensions that vectors got. */
+static enum err drop_vector_dims(struct arr **out, struct arr *x, const struct operands *m,
+                                 struct strm *s)
+{
+    int32_t axes[2];
+    size_t n = 0;
+
+    if (m->a_is_vector)
+        axes[n++] = -2;
+    if (m->b_is_vector)
+        axes[n++] = -1;
+    return ops_squeeze(out, x, (struct ints){ axes, n }, s);
+}
+
+static enum err matmul_node(struct arr **out, const struct operands *m, struct strm *s)
+{
+    struct out_desc d = { .dtype = dtype_of(m->a) };
+
+    product_shape(&d.shape, m);
+    return arr_new_op(out, .op = OP_MATMUL, .strm = s, .in = (struct arr *[]){ m->a, m->b },
+                      .n_in = 2, .out = &d);
+}
+
+enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
+{
+    enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
+    bool flatten = a->ndim > 2 && b->ndim <= 2;
+    struct operands m;
+    struct arr *x = NULL;
+    enum err err = operands_init(&m, a, b, "matmul", s);
+
+    if (err)
+        return err;
+    if (!dt_is_inexact(t))
+        TRY(err_set(ERR_ARG, "[matmul] Only inexact types are supported but %s and %s were "
+                             "provided which results in %s, which is not a floating point type.",
+                    dt_name(dtype_of(a)), dt_name(dtype_of(b)), dt_name(t)));
+    TRY(operands_cast(&m, t, s));
+    if (flatten) /* one big product instead of a batch with the same right side */
+        STEP(m.a, ops_flatten(&next, m.a, 0, -2, s));
+    else
+        TRY(broadcast_batches(&m, s));
+    TRY(matmul_node(&x, &m, s));
+    if (flatten)
+        STEP(x, ops_unflatten(&next, x, 0, (struct ints){ a->shape, a->ndim - 1u }, s));
+    TRY(drop_vector_dims(out, x, &m, s));
+out:
+    operands_fini(&m);
+    arr_unref(&x);
+    return err;
+}
+
+/* ---- alpha * a @ b + beta * c ---- */
+
+static enum err addmm_by_parts(struct arr **out, const struct ops_addmm *in, struct strm *s)
+{
+    struct arr *x = NULL, *c = NULL, *v = NULL;
+    enum err err;
+
+    TRY(ops_matmul(&x, in->a, in->b, s));
+    TRY(arr_new_number(&v, in->alpha, DT_FLOAT32));
+    STEP(x, ops_binary(&next, OP_MULTIPLY, x, v, s));
+    STEP(v, arr_new_number(&next, in->beta, DT_FLOAT32));
+    TRY(ops_binary(&c, OP_MULTIPLY, v, in->c, s));
+    TRY(ops_binary(out, OP_ADD, x, c, s));
+out:
+    arr_unref(&x);
+    arr_unref(&c);
+    arr_unref(&v);
+    return err;
+}
+
+/* The shape that c broadcasts to: the product's without the dimensions that vectors got. */
+static void addend_shape(struct shp *out, const struct shp *product, const struct operands *m)
+{
+    *out = *product;
+    if (m->b_is_vector)
+        out->ndim--;
+    if (m->a_is_vector) {
+        if (!m->b_is_vector)
+            out->d[out->ndim - 2] = out->d[out->ndim - 1];
+        out->ndim--;
+    }
+}
+
+/* c as the third operand, of the product's full shape. */
+static enum err addend(struct arr **out, struct arr *c, const struct shp *product,
+                       const struct operands *m, struct strm *s)
+{
+    struct shp to;
+    struct arr *x = NULL;
+    enum err err;
+
+    addend_shape(&to, product, m);
+    TRY(ops_astype(&x, c, dtype_of(m->a), s));
+    STEP(x, ops_broadcast_to(&next, x, shp_ints(&to), s));
+    TRY(ops_reshape(out, x, shp_ints(product), s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
+{
+    enum dtype ab = dt_promote(dtype_of(in->a), dtype_of(in->b));
+    enum dtype t = dt_promote(ab, dtype_of(in->c));
+    struct addmm_params p = { in->alpha, in->beta };
+    /* As in matmul, where c does not stretch over the rows that are merged. */
+    bool flatten = in->a->ndim > 2 && in->b->ndim <= 2 && in->c->ndim < in->b->ndim;
+    struct out_desc d = { .dtype = t };
+    struct arr *c = NULL, *x = NULL;
+    struct operands m;
+    enum err err = operands_init(&m, in->a, in->b, "addmm", s);
+
+    if (err)
+        return err;
+    if (t == DT_COMPLEX64) {
+        err = addmm_by_parts(out, in, s);
+        goto out;
+    }
+    if (!dt_is_float(t))
+        TRY(err_set(ERR_ARG, "[addmm] Only real floating point types are supported but %s, %s and "
+                             "%s were provided which results in %s.",
+                    dt_name(dtype_of(in->c)), dt_name(dtype_of(in->a)), dt_name(dtype_of(in->b)),
+                    dt_name(t)));
+    TRY(operands_cast(&m, t, s));
+    if (flatten)
+        STEP(m.a, ops_flatten(&next, m.a, 0, -2, s));
+    else
+        TRY(broadcast_batches(&m, s));
+    product_shape(&d.shape, &m);
+    TRY(addend(&c, in->c, &d.shape, &m, s));
+    TRY(arr_new_op(&x, .op = OP_ADDMM, .strm = s, .in = (struct arr *[]){ m.a, m.b, c }, .n_in = 3,
+                   .params = &p, .params_size = sizeof p, .out = &d));
+    if (flatten)
+        STEP(x, ops_unflatten(&next, x, 0, (struct ints){ in->a->shape, in->a->ndim - 1u }, s));
+    TRY(drop_vector_dims(out, x, &m, s));
+out:
+    operands_fini(&m);
+    arr_unref(&c);
+    arr_unref(&x);
+    return err;
+}
+
+/* ---- products of vectors ---- */
+
+/* a with everything before its last dimension merged into one. */
+static enum err as_rows(struct arr **out, struct arr *a, struct strm *s)
+{
+    int32_t k = dim_from_end(a, 1);
+    int64_t rows = 1;
+    int32_t shape[2];
+    enum err err;
+
+    for (int i = 0; i < a->ndim - 1; i++)
+        rows *= a->shape[i];
+    shape[1] = k;
+    TRY(ops_dim(&shape[0], rows, "inner"));
+    TRY(ops_reshape(out, a, (struct ints){ shape, 2 }, s));
+out:
+    return err;
+}
+
+enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
+{
+    struct arr *x = NULL, *y = NULL;
+    struct shp to;
+    enum err err;
+
+    if (a->ndim == 0 || b->ndim == 0)
+        return ops_binary(out, OP_MULTIPLY, a, b, s);
+    if (dim_from_end(a, 1) != dim_from_end(b, 1))
+        return err_set(ERR_ARG, "[inner] a and b must have the same last dimension.");
+    if (a->ndim + b->ndim - 2 > SHP_MAX)
+        return err_set(ERR_ARG, "[inner] Arrays have at most %d dimensions.", SHP_MAX);
+    TRY(as_rows(&x, a, s));
+    TRY(as_rows(&y, b, s));
+    STEP(y, ops_transpose(&next, y, INTS_ALL, s));
+    STEP(x, ops_matmul(&next, x, y, s));
+    arr_shape(&to, a);
+    to.ndim--;
+    for (int i = 0; i < b->ndim - 1; i++)
+        to.d[to.ndim++] = b->shape[i];
+    TRY(ops_reshape(out, x, shp_ints(&to), s));
+out:
+    arr_unref(&x);
+    arr_unref(&y);
+    return err;
+}
+
+enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
+{
+    int32_t column[2] = { 0, 1 };
+    struct arr *x = NULL, *y = NULL;
+    enum err err;
+
+    TRY(ops_dim(&column[0], (int64_t)a->size, "outer"));
+    TRY(ops_reshape(&x, a, (struct ints){ column, 2 }, s));
+    TRY(ops_flatten(&y, b, 0, -1, s));
+    TRY(ops_binary(out, OP_MULTIPLY, x, y, s));
+out:
+    arr_unref(&x);
+    arr_unref(&y);
+    return err;
+}

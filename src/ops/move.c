@@ -1,0 +1,323 @@
+/* Ops that move elements: concatenation, repetition, padding. */
+#include "ops/build.h"
+
+/* The shape of arrays joined along axis. */
+static enum err joined_shape(struct shp *out, struct arrs in, int axis)
+{
+    int64_t size = 0;
+
+    arr_shape(out, in.v[0]);
+    for (size_t i = 0; i < in.n; i++) {
+        struct shp b;
+        if (in.v[i]->ndim != out->ndim)
+            return err_set(ERR_ARG, "[concatenate] All the input arrays must have the same number "
+                                    "of dimensions. However, got arrays with dimensions %d and %d.",
+                           out->ndim, in.v[i]->ndim);
+        arr_shape(&b, in.v[i]);
+        size += b.d[axis];
+        b.d[axis] = out->d[axis];
+        if (shp_equal(&b, out))
+            continue;
+        b.d[axis] = in.v[i]->shape[axis];
+        return err_set(ERR_ARG, "[concatenate] All the input array dimensions must match exactly "
+                                "except for the concatenation axis %d. However, got shapes %s and "
+                                "%s.", axis, shp_text(out), shp_text(&b));
+    }
+    return ops_dim(&out->d[axis], size, "concatenate");
+}
+
+/* Room for as many references as in has. */
+static enum err parts_new(struct arr ***out, struct arrs in)
+{
+    *out = mem_alloc_array(in.n, sizeof(struct arr *));
+    return *out ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static void parts_free(struct arr **parts, size_t n)
+{
+    if (parts)
+        arr_unref_all(parts, n);
+    mem_free(parts);
+}
+
+enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm *s)
+{
+    struct arr **cast = NULL;
+    struct out_desc d;
+    enum err err;
+
+    if (in.n == 0)
+        return err_set(ERR_ARG, "[concatenate] No arrays provided for concatenation.");
+    if (in.n == 1)
+        return ops_same(out, in.v[0]);
+    if (in.n > UINT16_MAX)
+        return err_set(ERR_ARG, "[concatenate] At most %d arrays at once, got %zu.", UINT16_MAX,
+                       in.n);
+    TRY(shp_axis(&axis, axis, in.v[0]->ndim, "concatenate"));
+    TRY(joined_shape(&d.shape, in, axis));
+    d.dtype = dtype_of(in.v[0]);
+    for (size_t i = 1; i < in.n; i++)
+        d.dtype = dt_promote(d.dtype, dtype_of(in.v[i]));
+    TRY(parts_new(&cast, in));
+    for (size_t i = 0; i < in.n; i++)
+        TRY(ops_astype(&cast[i], in.v[i], d.dtype, s));
+    struct axis_params p = { axis };
+    TRY(arr_new_op(out, .op = OP_CONCATENATE, .strm = s, .in = cast, .n_in = in.n, .params = &p,
+                   .params_size = sizeof p, .out = &d));
+out:
+    parts_free(cast, in.n);
+    return err;
+}
+
+enum err ops_concatenate_flat(struct arr **out, struct arrs in, struct strm *s)
+{
+    struct arr **flat = NULL;
+    enum err err;
+
+    TRY(parts_new(&flat, in));
+    for (size_t i = 0; i < in.n; i++)
+        TRY(ops_flatten(&flat[i], in.v[i], 0, -1, s));
+    TRY(ops_concatenate(out, (struct arrs){ flat, in.n }, 0, s));
+out:
+    parts_free(flat, in.n);
+    return err;
+}
+
+enum err ops_stack(struct arr **out, struct arrs in, int axis, struct strm *s)
+{
+    struct arr **parts = NULL;
+    enum err err;
+
+    if (in.n == 0)
+        return err_set(ERR_ARG, "[stack] No arrays provided for stacking.");
+    for (size_t i = 1; i < in.n; i++)
+        if (!same_shape(in.v[0], in.v[i]))
+            return err_set(ERR_ARG, "[stack] All arrays must have the same shape.");
+    TRY(shp_axis(&axis, axis, in.v[0]->ndim + 1, "stack"));
+    TRY(parts_new(&parts, in));
+    for (size_t i = 0; i < in.n; i++)
+        TRY(ops_expand_dims(&parts[i], in.v[i], (struct ints){ &axis, 1 }, s));
+    TRY(ops_concatenate(out, (struct arrs){ parts, in.n }, axis, s));
+out:
+    parts_free(parts, in.n);
+    return err;
+}
+
+/* ---- repetition ---- */
+
+enum err ops_repeat(struct arr **out, struct arr *a, int repeats, int axis, struct strm *s)
+{
+    struct arr *x = NULL;
+    struct shp to;
+    enum err err;
+
+    TRY(shp_axis(&axis, axis, a->ndim, "repeat"));
+    if (repeats < 0)
+        return err_set(ERR_ARG, "[repeat] Number of repeats cannot be negative.");
+    if (repeats == 1)
+        return ops_same(out, a);
+    arr_shape(&to, a);
+    TRY(ops_dim(&to.d[axis], (int64_t)to.d[axis] * repeats, "repeat"));
+    if (repeats == 0)
+        return arr_new_data(out, NULL, &to, dtype_of(a));
+    /* A new dimension after the axis, stretched and merged back. */
+    int32_t after[] = { axis + 1 };
+    struct shp wide;
+    TRY(ops_expand_dims(&x, a, (struct ints){ after, 1 }, s));
+    arr_shape(&wide, x);
+    wide.d[axis + 1] = repeats;
+    STEP(x, ops_stretch(&next, x, &wide, s));
+    TRY(ops_reshape(out, x, shp_ints(&to), s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_repeat_flat(struct arr **out, struct arr *a, int repeats, struct strm *s)
+{
+    struct arr *flat = NULL;
+    enum err err;
+
+    TRY(ops_flatten(&flat, a, 0, -1, s));
+    TRY(ops_repeat(out, flat, repeats, 0, s));
+out:
+    arr_unref(&flat);
+    return err;
+}
+
+enum err ops_tile(struct arr **out, struct arr *a, struct ints reps, struct strm *s)
+{
+    struct shp narrow = { 0 }, wide = { 0 }, to = { 0 };
+    int ndim = (int)MAX(reps.n, (size_t)a->ndim);
+    struct arr *x = NULL;
+    enum err err;
+
+    if (reps.n > SHP_MAX)
+        return err_set(ERR_ARG, "[tile] Arrays have at most %d dimensions.", SHP_MAX);
+    for (int i = 0; i < ndim; i++) {
+        int from = i - (ndim - a->ndim), rep = i - (ndim - (int)reps.n);
+        int32_t size = from < 0 ? 1 : a->shape[from], times = rep < 0 ? 1 : reps.v[rep];
+        if (times < 0)
+            return err_set(ERR_ARG, "[tile] Number of repeats cannot be negative.");
+        if (narrow.ndim > SHP_MAX - 2)
+            return err_set(ERR_ARG, "[tile] Too many dimensions.");
+        if (times != 1) {
+            narrow.d[narrow.ndim++] = 1;
+            wide.d[wide.ndim++] = times;
+        }
+        narrow.d[narrow.ndim++] = size;
+        wide.d[wide.ndim++] = size;
+        TRY(ops_dim(&to.d[to.ndim++], (int64_t)size * times, "tile"));
+    }
+    TRY(ops_reshape(&x, a, shp_ints(&narrow), s));
+    STEP(x, ops_stretch(&next, x, &wide, s));
+    TRY(ops_reshape(out, x, shp_ints(&to), s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+/* ---- padding ---- */
+
+/* Which of the n elements of an axis stands at position i, inside or outside of [0, n). */
+typedef int32_t (*border_fn)(int64_t i, int32_t n);
+
+static int32_t border_edge(int64_t i, int32_t n)
+{
+    return (int32_t)MAX(0, MIN(i, n - 1));
+}
+
+/* A mirror between elements: the outermost one is repeated. */
+static int32_t border_symmetric(int64_t i, int32_t n)
+{
+    int64_t period = 2 * (int64_t)n, at = (i % period + period) % period;
+
+    return (int32_t)(at < n ? at : period - 1 - at);
+}
+
+/* A mirror on the outermost element. */
+static int32_t border_reflect(int64_t i, int32_t n)
+{
+    if (n == 1)
+        return 0;
+    int64_t period = 2 * ((int64_t)n - 1), at = (i % period + period) % period;
+    return (int32_t)(at < n ? at : period - at);
+}
+
+static const struct {
+    const char *mode;
+    border_fn fn; /* NULL: a constant */
+} pad_modes[] = {
+    { "constant", NULL },
+    { "edge", border_edge },
+    { "reflect", border_reflect },
+    { "symmetric", border_symmetric },
+};
+
+/* *x padded along one axis by copies of its own elements. */
+static enum err pad_axis(struct arr **x, int axis, border_fn fn, const int32_t pads[2],
+                         struct strm *s)
+{
+    int32_t n = (*x)->shape[axis];
+    struct shp to = { .ndim = 1 };
+    struct arr *indices = NULL;
+    int32_t *from = NULL;
+    enum err err;
+
+    if (n == 0)
+        return err_set(ERR_ARG, "[pad] Cannot pad empty axis %d with its own elements.", axis);
+    TRY(ops_dim(&to.d[0], (int64_t)n + pads[0] + pads[1], "pad"));
+    err = ERR_NO_MEMORY;
+    if (!(from = mem_alloc_array((size_t)to.d[0], sizeof *from)))
+        goto out;
+    for (int32_t i = 0; i < to.d[0]; i++)
+        from[i] = fn((int64_t)i - pads[0], n);
+    TRY(arr_new_data(&indices, from, &to, DT_INT32));
+    STEP(*x, ops_take(&next, *x, indices, axis, s));
+out:
+    arr_unref(&indices);
+    mem_free(from);
+    return err;
+}
+
+static enum err pad_constant(struct arr **out, struct arr *a, const struct pad_params *p,
+                             struct arr *value, struct strm *s)
+{
+    struct out_desc d = { .dtype = dtype_of(a) };
+    struct arr *v = NULL;
+    enum err err;
+
+    arr_shape(&d.shape, a);
+    for (int i = 0; i < p->n; i++) {
+        int32_t *dim = &d.shape.d[p->axis[i]];
+        TRY(ops_dim(dim, (int64_t)*dim + p->low[i] + p->high[i], "pad"));
+    }
+    TRY(ops_reshape(&v, value, (struct ints){ NULL, 0 }, s));
+    STEP(v, ops_astype(&next, v, d.dtype, s));
+    TRY(arr_new_op(out, .op = OP_PAD, .strm = s, .in = (struct arr *[]){ a, v }, .n_in = 2,
+                   .params = p, .params_size = sizeof *p, .out = &d));
+out:
+    arr_unref(&v);
+    return err;
+}
+
+static enum err check_pads(struct pad_params *p, const struct arr *a, const struct ops_pad *in)
+{
+    enum err err = ERR_OK;
+
+    if (in->axes.n != in->low.n || in->axes.n != in->high.n || in->axes.n > SHP_MAX)
+        return err_set(ERR_ARG, "[pad] Invalid number of padding sizes passed to pad with axes of "
+                                "size %zu.", in->axes.n);
+    for (p->n = 0; p->n < (int)in->axes.n; p->n++) {
+        int i = p->n, axis;
+        TRY(shp_axis(&axis, in->axes.v[i], a->ndim, "pad"));
+        p->axis[i] = axis;
+        p->low[i] = in->low.v[i];
+        p->high[i] = in->high.v[i];
+        if (p->low[i] < 0 || p->high[i] < 0)
+            return err_set(ERR_ARG, "[pad] Invalid padding sizes (%d, %d) for axis %d. Padding "
+                                    "sizes must be non-negative.", p->low[i], p->high[i], axis);
+    }
+out:
+    return err;
+}
+
+enum err ops_pad(struct arr **out, struct arr *a, const struct ops_pad *in, struct strm *s)
+{
+    struct pad_params p = { 0 };
+    struct arr *x = NULL;
+    size_t mode = 0;
+    enum err err;
+
+    TRY(check_pads(&p, a, in));
+    while (mode < ARRAY_LEN(pad_modes) && strcmp(in->mode, pad_modes[mode].mode) != 0)
+        mode++;
+    if (mode == ARRAY_LEN(pad_modes))
+        return err_set(ERR_ARG, "[pad] Invalid padding mode (%s) passed to pad.", in->mode);
+    if (!pad_modes[mode].fn)
+        return pad_constant(out, a, &p, in->value, s);
+    x = arr_ref(a);
+    for (int i = 0; i < p.n; i++)
+        if (p.low[i] || p.high[i])
+            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn,
+                         (int32_t[]){ p.low[i], p.high[i] }, s));
+    arr_move(out, &x);
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_pad_symmetric(struct arr **out, struct arr *a, int width, const struct ops_pad *in,
+                           struct strm *s)
+{
+    int32_t axes[SHP_MAX], widths[SHP_MAX];
+    struct ops_pad p = *in;
+
+    for (int i = 0; i < a->ndim; i++) {
+        axes[i] = i;
+        widths[i] = width;
+    }
+    p.axes = (struct ints){ axes, a->ndim };
+    p.low = p.high = (struct ints){ widths, a->ndim };
+    return ops_pad(out, a, &p, s);
+}
