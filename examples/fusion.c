@@ -28,14 +28,30 @@ static void gelu(mlx_array *res, mlx_array x, bool step, mlx_stream s)
 
     for (int i = 0; i < 8; i++) {
         switch (i) {
-        case 0: mlx_square(&t, x, s); break;
-        case 1: mlx_multiply(&t, t, cubic, s); break;
-        case 2: mlx_add(&t, t, one, s); break;
-        case 3: mlx_multiply(&t, t, x, s); break;
-        case 4: mlx_multiply(&t, t, slope, s); break;
-        case 5: mlx_tanh(&t, t, s); break;
-        case 6: mlx_add(&t, t, one, s); break;
-        case 7: mlx_multiply(&t, t, x, s); break;
+        case 0:
+            mlx_square(&t, x, s);
+            break;
+        case 1:
+            mlx_multiply(&t, t, cubic, s);
+            break;
+        case 2:
+            mlx_add(&t, t, one, s);
+            break;
+        case 3:
+            mlx_multiply(&t, t, x, s);
+            break;
+        case 4:
+            mlx_multiply(&t, t, slope, s);
+            break;
+        case 5:
+            mlx_tanh(&t, t, s);
+            break;
+        case 6:
+            mlx_add(&t, t, one, s);
+            break;
+        case 7:
+            mlx_multiply(&t, t, x, s);
+            break;
         }
         if (step)
             mlx_array_eval(t);

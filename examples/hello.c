@@ -87,7 +87,8 @@ int main(void)
         double done = now_ms();
         mlx_array_item_float32(&mean, m);
         printf("run %d: mean of sin^2 + cos^2 over 2^20 values = %.6f, graph %.3f ms, "
-               "evaluation %.3f ms\n", run, mean, built - start, done - built);
+               "evaluation %.3f ms\n",
+               run, mean, built - start, done - built);
     }
 
     mlx_array_free(m);

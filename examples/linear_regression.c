@@ -1,7 +1,7 @@
 /* Linear regression by gradient descent, with the gradient written out.
  *
- * y = X w + noise; the loss is the mean of (X w - y)^2, its gradient 2 / n * X^T (X w - y). Uses only
- * calls of mlx-c. */
+ * y = X w + noise; the loss is the mean of (X w - y)^2, its gradient 2 / n * X^T (X w - y). Uses
+ * only calls of mlx-c. */
 #include <stdio.h>
 
 #include "mlx/c/mlx.h"

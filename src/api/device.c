@@ -1,7 +1,5 @@
 #include "api/handle.h"
 
-#include "backend/backend.h"
-
 static_assert((int)DEV_CPU == (int)MLX_CPU && (int)DEV_GPU == (int)MLX_GPU, "public device types");
 
 static enum dev_type call_dev_type(struct call *c, mlx_device_type type)
@@ -127,7 +125,7 @@ int mlx_device_count(int *count, mlx_device_type type)
     enum dev_type t = call_dev_type(&c, type);
 
     if (call_ok(&c))
-        *count = dev_is_available((struct dev){ t, 0 }) ? dev_backend(t)->device_count() : 0;
+        *count = dev_count(t);
     return CALL_END(&c);
 }
 
@@ -149,9 +147,8 @@ int mlx_device_info_get(mlx_device_info *info, mlx_device dev)
     struct dev d = call_dev(&c, dev, "dev");
     struct info_box found = { 0 };
 
-    /* A device that is not there has no properties, which is no error. */
-    if (call_ok(&c) && dev_is_available(d))
-        c.err = dev_backend(d.type)->device_info(&found.rows, &found.n, d.index);
+    if (call_ok(&c))
+        c.err = dev_info(&found.rows, &found.n, d);
     if (call_ok(&c))
         c.err = box_make(&info->ctx, sizeof(struct info_box));
     if (call_ok(&c))

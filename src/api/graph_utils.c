@@ -270,7 +270,8 @@ static enum err print_one(struct graph *g, const struct arr *a, const char *befo
 
     arr_shape(&shape, a);
     if (!err)
-        fprintf(g->os, "%s%s [%s, %s]", before, name, shp_text(&shape), dt_name((enum dtype)a->dtype));
+        fprintf(g->os, "%s%s [%s, %s]", before, name, shp_text(&shape),
+                dt_name((enum dtype)a->dtype));
     return err;
 }
 
@@ -350,7 +351,8 @@ static enum err dot_op(struct graph *g, const struct node *n, size_t id, const s
     for (int i = 0; i < n->n_out; i++) {
         bool inner = used->cap && ptr_slot(used, &n->out[i])->key;
         TRY(namer_get(&name, &g->namer, &n->out[i]));
-        fprintf(g->os, "{ %s\"%s\"; }\n%zu -> \"%s\"\n", inner ? "" : "rank=sink; ", name, id, name);
+        fprintf(g->os, "{ %s\"%s\"; }\n%zu -> \"%s\"\n", inner ? "" : "rank=sink; ", name, id,
+                name);
     }
 out:
     return err;

@@ -11,7 +11,8 @@ struct map {
     VEC(struct entry) items;
 };
 
-struct class {
+struct class
+{
     void *(*copy)(const void *value); /* NULL when memory is exhausted */
     void (*drop)(void *value);
 };

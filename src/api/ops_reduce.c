@@ -15,14 +15,13 @@
 /* flag: what the bool parameter is called; more: further parameters, after a comma */
 #define ALL_AND_AXIS(name, flag, more, expr)                                                       \
     int mlx_##name(mlx_array *res, const mlx_array a, bool flag more, const mlx_stream s)          \
-    OVER_AXES(INTS_ALL, flag, expr)                                                                \
-    int mlx_##name##_axis(mlx_array *res, const mlx_array a, int axis, bool flag more,             \
-                          const mlx_stream s)                                                      \
-    OVER_AXES(((struct ints){ &axis, 1 }), flag, expr)
+        OVER_AXES(INTS_ALL, flag, expr) int mlx_##name##_axis(                                     \
+            mlx_array *res, const mlx_array a, int axis, bool flag more, const mlx_stream s)       \
+            OVER_AXES(((struct ints){ &axis, 1 }), flag, expr)
 #define AXES(name, flag, more, expr)                                                               \
     int mlx_##name##_axes(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,     \
                           bool flag more, const mlx_stream s)                                      \
-    OVER_AXES(call_ints(&c, axes, axes_num, "axes"), flag, expr)
+        OVER_AXES(call_ints(&c, axes, axes_num, "axes"), flag, expr)
 
 #define NO_MORE
 #define AND_DDOF , int ddof

@@ -105,14 +105,30 @@ static struct number read_number(const void *p, enum dtype t)
 
     switch (t) {
     case DT_BOOL:
-    case DT_UINT8: READ(uint8_t, u); break;
-    case DT_UINT16: READ(uint16_t, u); break;
-    case DT_UINT32: READ(uint32_t, u); break;
-    case DT_UINT64: READ(uint64_t, u); break;
-    case DT_INT8: READ(int8_t, i); break;
-    case DT_INT16: READ(int16_t, i); break;
-    case DT_INT32: READ(int32_t, i); break;
-    case DT_INT64: READ(int64_t, i); break;
+    case DT_UINT8:
+        READ(uint8_t, u);
+        break;
+    case DT_UINT16:
+        READ(uint16_t, u);
+        break;
+    case DT_UINT32:
+        READ(uint32_t, u);
+        break;
+    case DT_UINT64:
+        READ(uint64_t, u);
+        break;
+    case DT_INT8:
+        READ(int8_t, i);
+        break;
+    case DT_INT16:
+        READ(int16_t, i);
+        break;
+    case DT_INT32:
+        READ(int32_t, i);
+        break;
+    case DT_INT64:
+        READ(int64_t, i);
+        break;
     case DT_FLOAT16:
     case DT_BFLOAT16:
         memcpy(&half, p, sizeof half);
@@ -123,9 +139,14 @@ static struct number read_number(const void *p, enum dtype t)
         p = (const char *)p + sizeof(float);
         READ(float, im);
         break;
-    case DT_FLOAT32: READ(float, re); break;
-    case DT_FLOAT64: READ(double, re); break;
-    case DT_COUNT: break;
+    case DT_FLOAT32:
+        READ(float, re);
+        break;
+    case DT_FLOAT64:
+        READ(double, re);
+        break;
+    case DT_COUNT:
+        break;
     }
     return n;
 }
@@ -142,11 +163,16 @@ static enum err print_item(struct printer *p, const char *at)
     struct number n = read_number(at, (enum dtype)p->arr->dtype);
 
     switch (n.kind) {
-    case DT_KIND_B: return text_add(&p->text, "%s", n.u ? "True" : "False");
-    case DT_KIND_U: return text_add(&p->text, "%llu", (unsigned long long)n.u);
-    case DT_KIND_I: return text_add(&p->text, "%lld", (long long)n.i);
-    case DT_KIND_F: return text_add(&p->text, "%g", n.re);
-    case DT_KIND_C: break;
+    case DT_KIND_B:
+        return text_add(&p->text, "%s", n.u ? "True" : "False");
+    case DT_KIND_U:
+        return text_add(&p->text, "%llu", (unsigned long long)n.u);
+    case DT_KIND_I:
+        return text_add(&p->text, "%lld", (long long)n.i);
+    case DT_KIND_F:
+        return text_add(&p->text, "%g", n.re);
+    case DT_KIND_C:
+        break;
     }
     bool negative = n.im < 0;
     return text_add(&p->text, "%g%c%gj", n.re, negative ? '-' : '+', negative ? -n.im : n.im);

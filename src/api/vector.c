@@ -2,7 +2,8 @@
  * taken from a caller's value, copied and released. */
 #include "api/handle.h"
 
-struct class {
+struct class
+{
     const char *name;
     size_t stored; /* bytes per element in the list */
     size_t given;  /* bytes per element as callers pass it */
@@ -33,9 +34,9 @@ static void arr_drop(void *stored)
     arr_unref(stored);
 }
 
-static const struct class arr_class = {
-    "array", sizeof(struct arr *), sizeof(mlx_array), arr_take, arr_copy, arr_drop
-};
+static const struct class arr_class = { "array",           sizeof(struct arr *),
+                                        sizeof(mlx_array), arr_take,
+                                        arr_copy,          arr_drop };
 
 static enum err int_copy(void *stored, const void *from)
 {
@@ -48,9 +49,8 @@ static void int_drop(void *stored)
     (void)stored;
 }
 
-static const struct class int_class = {
-    "int", sizeof(int), sizeof(int), int_copy, int_copy, int_drop
-};
+static const struct class int_class = { "int",    sizeof(int), sizeof(int),
+                                        int_copy, int_copy,    int_drop };
 
 static enum err text_copy(void *stored, const void *from)
 {
@@ -68,9 +68,8 @@ static void text_drop(void *stored)
     mem_free(*(char **)stored);
 }
 
-static const struct class text_class = {
-    "string", sizeof(char *), sizeof(const char *), text_copy, text_copy, text_drop
-};
+static const struct class text_class = { "string",  sizeof(char *), sizeof(const char *),
+                                         text_copy, text_copy,      text_drop };
 
 /* ---- lists ---- */
 
@@ -219,7 +218,7 @@ static int list_free(void *ctx, const struct class *k)
     handle handle##_new(void)                                                                      \
     {                                                                                              \
         handle res = { NULL };                                                                     \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         assign_given(&c, &res.ctx, &k, NULL, 0);                                                   \
         CALL_END(&c);                                                                              \
         return res;                                                                                \
@@ -238,7 +237,7 @@ static int list_free(void *ctx, const struct class *k)
     handle handle##_new_data(data_t *data, size_t size)                                            \
     {                                                                                              \
         handle res = { NULL };                                                                     \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         assign_given(&c, &res.ctx, &k, data, size);                                                \
         CALL_END(&c);                                                                              \
         return res;                                                                                \
@@ -246,7 +245,7 @@ static int list_free(void *ctx, const struct class *k)
     handle handle##_new_value(value val)                                                           \
     {                                                                                              \
         handle res = { NULL };                                                                     \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         assign_given(&c, &res.ctx, &k, &val, 1);                                                   \
         CALL_END(&c);                                                                              \
         return res;                                                                                \
@@ -267,19 +266,19 @@ static int list_free(void *ctx, const struct class *k)
     }                                                                                              \
     int handle##_append_data(handle vec, data_t *data, size_t size)                                \
     {                                                                                              \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         append_given(&c, vec.ctx, &k, data, size);                                                 \
         return CALL_END(&c);                                                                       \
     }                                                                                              \
     int handle##_append_value(handle vec, value val)                                               \
     {                                                                                              \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         append_given(&c, vec.ctx, &k, &val, 1);                                                    \
         return CALL_END(&c);                                                                       \
     }                                                                                              \
     size_t handle##_size(handle vec)                                                               \
     {                                                                                              \
-        struct call c = CALL_BARE;                                                                \
+        struct call c = CALL_BARE;                                                                 \
         size_t n = list_size(&c, vec.ctx);                                                         \
         CALL_END(&c);                                                                              \
         return n;                                                                                  \

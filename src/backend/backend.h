@@ -41,13 +41,6 @@ struct be_copy {
     uint32_t group;
 };
 
-/* Key/value rows of mlx_device_info; text NULL means the value is a number. */
-struct be_info_row {
-    const char *key;
-    const char *text;
-    size_t number;
-};
-
 struct be {
     const char *name;
     enum dev_type type;

@@ -26,6 +26,18 @@ bool dev_is_available(struct dev d)
     return be && be->open() == ERR_OK && d.index >= 0 && d.index < be->device_count();
 }
 
+int dev_count(enum dev_type type)
+{
+    return dev_is_available((struct dev){ type, 0 }) ? dev_backend(type)->device_count() : 0;
+}
+
+enum err dev_info(const struct be_info_row **rows, size_t *n, struct dev d)
+{
+    *rows = NULL;
+    *n = 0;
+    return dev_is_available(d) ? dev_backend(d.type)->device_info(rows, n, d.index) : ERR_OK;
+}
+
 #define DEVICE_UNSET (-1)
 static _Atomic int default_type = DEVICE_UNSET;
 

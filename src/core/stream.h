@@ -37,6 +37,18 @@ const struct be *dev_backend(enum dev_type type);
 /* True if the backend opens and index is below its device count. Never an error. */
 bool dev_is_available(struct dev d);
 
+/* Devices of a type that can be used, 0 where the backend does not open. */
+int dev_count(enum dev_type type);
+
+/* A property of a device; text NULL means the value is a number. Rows live for the process. */
+struct be_info_row {
+    const char *key;
+    const char *text;
+    size_t number;
+};
+/* No rows for a device that is not there, which is no error. */
+MUST_CHECK enum err dev_info(const struct be_info_row **rows, size_t *n, struct dev d);
+
 struct dev dev_default(void);
 MUST_CHECK enum err dev_set_default(struct dev d);
 

@@ -1,11 +1,11 @@
 #include "ops/build.h"
 
-enum { /* how an op treats its operands' dtypes, after promotion */
-    TO_FLOAT = 1,   /* integers and bool become float32 */
-    TO_BOOL = 2,    /* operands are cast to bool instead of promoted */
-    NO_COMPLEX = 4, /* complex64 is an error */
-    BITS = 8,       /* integers and bool only */
-    SHIFT = 16,     /* bool is shifted as uint8 */
+enum {                 /* how an op treats its operands' dtypes, after promotion */
+       TO_FLOAT = 1,   /* integers and bool become float32 */
+       TO_BOOL = 2,    /* operands are cast to bool instead of promoted */
+       NO_COMPLEX = 4, /* complex64 is an error */
+       BITS = 8,       /* integers and bool only */
+       SHIFT = 16,     /* bool is shifted as uint8 */
 };
 
 static const struct {
@@ -111,12 +111,9 @@ enum err ops_divmod(struct arr *outs[2], struct arr *a, struct arr *b, struct st
     TRY(ops_align(in, (struct arr *[]){ a, b }, t, &d[0].shape, s));
     d[0].dtype = t;
     d[1] = d[0];
-    TRY(node_new(outs, &(struct node_params){ .op = OP_DIVMOD,
-                                              .strm = s,
-                                              .in = in,
-                                              .n_in = 2,
-                                              .out = d,
-                                              .n_out = 2 }));
+    TRY(node_new(outs,
+                 &(struct node_params){
+                     .op = OP_DIVMOD, .strm = s, .in = in, .n_in = 2, .out = d, .n_out = 2 }));
 out:
     arr_unref_all(in, 2);
     return err;

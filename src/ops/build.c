@@ -15,8 +15,7 @@ enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n, str
 
 static bool has_shape(const struct arr *a, const struct shp *shape)
 {
-    return a->ndim == shape->ndim &&
-           memcmp(a->shape, shape->d, a->ndim * sizeof a->shape[0]) == 0;
+    return a->ndim == shape->ndim && memcmp(a->shape, shape->d, a->ndim * sizeof a->shape[0]) == 0;
 }
 
 enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape, struct strm *s)

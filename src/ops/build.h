@@ -31,7 +31,8 @@ static inline enum err ops_same(struct arr **out, struct arr *a)
     return ERR_OK;
 }
 
-/* Replaces the reference in var by the result of call, which writes it to &next and may read var. */
+/* Replaces the reference in var by the result of call, which writes it to &next and may read var.
+ */
 #define STEP(var, call)                                                                            \
     do {                                                                                           \
         struct arr *next = NULL;                                                                   \

@@ -74,8 +74,8 @@ enum err ops_isinf(struct arr **out, struct arr *a, struct strm *s)
         return infinite(out, a, s);
     TRY(ops_unary(&re, OP_REAL, a, s));
     TRY(ops_unary(&im, OP_IMAG, a, s));
-    TRY(combine(out, OP_LOGICAL_OR, (struct arr *[]){ re, im },
-                (test_fn[]){ ops_isinf, ops_isinf }, s));
+    TRY(combine(out, OP_LOGICAL_OR, (struct arr *[]){ re, im }, (test_fn[]){ ops_isinf, ops_isinf },
+                s));
 out:
     arr_unref(&re);
     arr_unref(&im);

@@ -26,16 +26,19 @@ static enum err operands_init(struct operands *m, struct arr *a, struct arr *b, 
 
     *m = (struct operands){ .a_is_vector = a->ndim == 1, .b_is_vector = b->ndim == 1 };
     if (a->ndim == 0 || b->ndim == 0)
-        return err_set(ERR_ARG, "[%s] Got 0 dimension input. Inputs must have at least one "
-                                "dimension.", op);
+        return err_set(ERR_ARG,
+                       "[%s] Got 0 dimension input. Inputs must have at least one "
+                       "dimension.",
+                       op);
     TRY(ops_expand_dims(&m->a, a, (struct ints){ (int32_t[]){ 0 }, m->a_is_vector }, s));
     TRY(ops_expand_dims(&m->b, b, (struct ints){ (int32_t[]){ 1 }, m->b_is_vector }, s));
     if (dim_from_end(m->a, 1) == dim_from_end(m->b, 2))
         return ERR_OK;
     arr_shape(&sa, m->a);
     arr_shape(&sb, m->b);
-    err = err_set(ERR_ARG, "[%s] Last dimension of first input with shape %s must match second to "
-                           "last dimension of second input with shape %s.",
+    err = err_set(ERR_ARG,
+                  "[%s] Last dimension of first input with shape %s must match second to "
+                  "last dimension of second input with shape %s.",
                   op, shp_text(&sa), shp_text(&sb));
 out:
     operands_fini(m);
@@ -115,8 +118,9 @@ enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm 
     if (err)
         return err;
     if (!dt_is_inexact(t))
-        TRY(err_set(ERR_ARG, "[matmul] Only inexact types are supported but %s and %s were "
-                             "provided which results in %s, which is not a floating point type.",
+        TRY(err_set(ERR_ARG,
+                    "[matmul] Only inexact types are supported but %s and %s were "
+                    "provided which results in %s, which is not a floating point type.",
                     dt_name(dtype_of(a)), dt_name(dtype_of(b)), dt_name(t)));
     TRY(operands_cast(&m, t, s));
     if (flatten) /* one big product instead of a batch with the same right side */
@@ -202,8 +206,9 @@ enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
         goto out;
     }
     if (!dt_is_float(t))
-        TRY(err_set(ERR_ARG, "[addmm] Only real floating point types are supported but %s, %s and "
-                             "%s were provided which results in %s.",
+        TRY(err_set(ERR_ARG,
+                    "[addmm] Only real floating point types are supported but %s, %s and "
+                    "%s were provided which results in %s.",
                     dt_name(dtype_of(in->c)), dt_name(dtype_of(in->a)), dt_name(dtype_of(in->b)),
                     dt_name(t)));
     TRY(operands_cast(&m, t, s));

@@ -10,8 +10,9 @@ static enum err joined_shape(struct shp *out, struct arrs in, int axis)
     for (size_t i = 0; i < in.n; i++) {
         struct shp b;
         if (in.v[i]->ndim != out->ndim)
-            return err_set(ERR_ARG, "[concatenate] All the input arrays must have the same number "
-                                    "of dimensions. However, got arrays with dimensions %d and %d.",
+            return err_set(ERR_ARG,
+                           "[concatenate] All the input arrays must have the same number "
+                           "of dimensions. However, got arrays with dimensions %d and %d.",
                            out->ndim, in.v[i]->ndim);
         arr_shape(&b, in.v[i]);
         size += b.d[axis];
@@ -19,9 +20,11 @@ static enum err joined_shape(struct shp *out, struct arrs in, int axis)
         if (shp_equal(&b, out))
             continue;
         b.d[axis] = in.v[i]->shape[axis];
-        return err_set(ERR_ARG, "[concatenate] All the input array dimensions must match exactly "
-                                "except for the concatenation axis %d. However, got shapes %s and "
-                                "%s.", axis, shp_text(out), shp_text(&b));
+        return err_set(ERR_ARG,
+                       "[concatenate] All the input array dimensions must match exactly "
+                       "except for the concatenation axis %d. However, got shapes %s and "
+                       "%s.",
+                       axis, shp_text(out), shp_text(&b));
     }
     return ops_dim(&out->d[axis], size, "concatenate");
 }
@@ -266,8 +269,10 @@ static enum err check_pads(struct pad_params *p, const struct arr *a, const stru
     enum err err = ERR_OK;
 
     if (in->axes.n != in->low.n || in->axes.n != in->high.n || in->axes.n > SHP_MAX)
-        return err_set(ERR_ARG, "[pad] Invalid number of padding sizes passed to pad with axes of "
-                                "size %zu.", in->axes.n);
+        return err_set(ERR_ARG,
+                       "[pad] Invalid number of padding sizes passed to pad with axes of "
+                       "size %zu.",
+                       in->axes.n);
     for (p->n = 0; p->n < (int)in->axes.n; p->n++) {
         int i = p->n, axis;
         TRY(shp_axis(&axis, in->axes.v[i], a->ndim, "pad"));
@@ -275,8 +280,10 @@ static enum err check_pads(struct pad_params *p, const struct arr *a, const stru
         p->low[i] = in->low.v[i];
         p->high[i] = in->high.v[i];
         if (p->low[i] < 0 || p->high[i] < 0)
-            return err_set(ERR_ARG, "[pad] Invalid padding sizes (%d, %d) for axis %d. Padding "
-                                    "sizes must be non-negative.", p->low[i], p->high[i], axis);
+            return err_set(ERR_ARG,
+                           "[pad] Invalid padding sizes (%d, %d) for axis %d. Padding "
+                           "sizes must be non-negative.",
+                           p->low[i], p->high[i], axis);
     }
 out:
     return err;
@@ -299,8 +306,7 @@ enum err ops_pad(struct arr **out, struct arr *a, const struct ops_pad *in, stru
     x = arr_ref(a);
     for (int i = 0; i < p.n; i++)
         if (p.low[i] || p.high[i])
-            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn,
-                         (int32_t[]){ p.low[i], p.high[i] }, s));
+            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn, (int32_t[]){ p.low[i], p.high[i] }, s));
     arr_move(out, &x);
 out:
     arr_unref(&x);

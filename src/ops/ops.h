@@ -1,10 +1,10 @@
-/* Constructors of graph nodes: shapes and dtypes are checked and inferred here, casts and broadcasts
- * are inserted, nothing is computed.
+/* Constructors of graph nodes: shapes and dtypes are checked and inferred here, casts and
+ * broadcasts are inserted, nothing is computed.
  *
- * Every function borrows its inputs and writes one new reference to *out, last thing before success;
- * after a failure *out is as before. Where an op has nothing to do (a cast to the same dtype, a
- * reshape to the same shape) the result is a new reference to the input. s is never NULL. Rules and
- * errors are MLX's. Thread-safety: safe. */
+ * Every function borrows its inputs and writes one new reference to *out, last thing before
+ * success; after a failure *out is as before. Where an op has nothing to do (a cast to the same
+ * dtype, a reshape to the same shape) the result is a new reference to the input. s is never NULL.
+ * Rules and errors are MLX's. Thread-safety: safe. */
 #pragma once
 
 #include "core/array.h"
@@ -242,7 +242,7 @@ MUST_CHECK enum err ops_random_bits(struct arr **out, struct ints shape, int wid
 struct ops_random {
     struct ints shape;
     enum dtype dtype;
-    struct arr *low, *high; /* uniform, randint */
+    struct arr *low, *high;  /* uniform, randint */
     struct arr *loc, *scale; /* normal; NULL: 0 and 1 */
     struct arr *key;
 };

@@ -99,8 +99,7 @@ static enum err check_key(const struct arr *key)
                        dt_name(dtype_of(key)));
     arr_shape(&shape, key);
     if (key->ndim != 1 || key->shape[0] != 2)
-        return err_set(ERR_ARG, "[bits] Expected key shape (2) but received %s.",
-                       shp_text(&shape));
+        return err_set(ERR_ARG, "[bits] Expected key shape (2) but received %s.", shp_text(&shape));
     return ERR_OK;
 }
 
@@ -154,10 +153,17 @@ out:
 static enum err below_one(double *out, enum dtype t)
 {
     switch (t) {
-    case DT_FLOAT32: *out = 1 - 0x1p-24; return ERR_OK;
-    case DT_FLOAT16: *out = 1 - 0x1p-11; return ERR_OK;
-    case DT_BFLOAT16: *out = 1 - 0x1p-8; return ERR_OK;
-    default: return err_set(ERR_RUNTIME, "[uniform] Unsupported type.");
+    case DT_FLOAT32:
+        *out = 1 - 0x1p-24;
+        return ERR_OK;
+    case DT_FLOAT16:
+        *out = 1 - 0x1p-11;
+        return ERR_OK;
+    case DT_BFLOAT16:
+        *out = 1 - 0x1p-8;
+        return ERR_OK;
+    default:
+        return err_set(ERR_RUNTIME, "[uniform] Unsupported type.");
     }
 }
 
@@ -191,8 +197,10 @@ static enum err check_fits(const struct arr *x, struct ints shape, const char *o
     arr_shape(&from, x);
     TRY(shp_broadcast(&common, &to, &from, "broadcast_shapes"));
     if (!shp_equal(&common, &to))
-        return err_set(ERR_ARG, "[%s] Cannot generate random values of shape %s from broadcasted "
-                                "shape %s.", op, shp_text(&to), shp_text(&common));
+        return err_set(ERR_ARG,
+                       "[%s] Cannot generate random values of shape %s from broadcasted "
+                       "shape %s.",
+                       op, shp_text(&to), shp_text(&common));
 out:
     return err;
 }

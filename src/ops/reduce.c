@@ -8,18 +8,22 @@ static const struct {
     bool bool_out;
     bool widens; /* small integers accumulate in 32 bits */
 } rules[] = {
-    [REDUCE_AND] = { "all", true, true, false },  [REDUCE_OR] = { "any", true, true, false },
-    [REDUCE_SUM] = { "sum", true, false, true },  [REDUCE_PROD] = { "prod", true, false, true },
+    [REDUCE_AND] = { "all", true, true, false },   [REDUCE_OR] = { "any", true, true, false },
+    [REDUCE_SUM] = { "sum", true, false, true },   [REDUCE_PROD] = { "prod", true, false, true },
     [REDUCE_MIN] = { "min", false, false, false }, [REDUCE_MAX] = { "max", false, false, false },
 };
 
 static enum dtype widened(enum dtype t)
 {
     switch (dt_table[t].kind) {
-    case DT_KIND_B: return DT_INT32;
-    case DT_KIND_I: return dt_size(t) <= 4 ? DT_INT32 : DT_INT64;
-    case DT_KIND_U: return dt_size(t) <= 4 ? DT_UINT32 : DT_UINT64;
-    default: return t;
+    case DT_KIND_B:
+        return DT_INT32;
+    case DT_KIND_I:
+        return dt_size(t) <= 4 ? DT_INT32 : DT_INT64;
+    case DT_KIND_U:
+        return dt_size(t) <= 4 ? DT_UINT32 : DT_UINT64;
+    default:
+        return t;
     }
 }
 

@@ -49,8 +49,10 @@ enum err ops_slice(struct arr **out, struct arr *a, const struct ops_slice *v, s
     size_t n = a->ndim, bytes = n * sizeof p.start[0];
 
     if (v->start.n != n || v->stop.n != n || v->step.n != n)
-        return err_set(ERR_ARG, "[slice] Invalid number of indices or strides for array with "
-                                "dimension %zu.", n);
+        return err_set(ERR_ARG,
+                       "[slice] Invalid number of indices or strides for array with "
+                       "dimension %zu.",
+                       n);
     if (n) {
         memcpy(p.start, v->start.v, bytes);
         memcpy(p.stop, v->stop.v, bytes);
@@ -154,8 +156,9 @@ enum err ops_split(struct arr **outs, struct arr *a, int n, int axis, struct str
         return err_set(ERR_ARG, "[split] num_splits must be positive and non-zero but got %d.", n);
     TRY(shp_axis(&axis, axis, a->ndim, "split"));
     if (a->shape[axis] % n != 0)
-        return err_set(ERR_ARG, "[split] Array split does not result in sub arrays with equal "
-                                "size: attempting %d splits along axis %d of size %d.",
+        return err_set(ERR_ARG,
+                       "[split] Array split does not result in sub arrays with equal "
+                       "size: attempting %d splits along axis %d of size %d.",
                        n, axis, a->shape[axis]);
     err = ERR_NO_MEMORY;
     if (!(cuts = mem_alloc_array((size_t)n, sizeof *cuts)))

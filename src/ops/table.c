@@ -8,8 +8,9 @@
 
 /* Ops without parameters carry none; every other row names its struct. */
 #define PARAMS_SIZE(params)                                                                        \
-    (sizeof(struct params##_params) == sizeof(struct none_params) ? 0                              \
-                                                                  : sizeof(struct params##_params))
+    (sizeof(struct params##_params) == sizeof(struct none_params)                                  \
+         ? 0                                                                                       \
+         : sizeof(struct params##_params))
 
 /* A rule that is none is absent. */
 #define op_vjp_none NULL

@@ -41,17 +41,24 @@ out:
 static enum err largest_finite(double *out, enum dtype t)
 {
     switch (t) {
-    case DT_FLOAT16: *out = 65504; return ERR_OK;
-    case DT_BFLOAT16: *out = 0x1.fep127; return ERR_OK;
-    case DT_FLOAT32: *out = FLT_MAX; return ERR_OK;
+    case DT_FLOAT16:
+        *out = 65504;
+        return ERR_OK;
+    case DT_BFLOAT16:
+        *out = 0x1.fep127;
+        return ERR_OK;
+    case DT_FLOAT32:
+        *out = FLT_MAX;
+        return ERR_OK;
     default:
         return err_set(ERR_ARG, "[nan_to_num] Does not yet support given type: %s.", dt_name(t));
     }
 }
 
 /* *x where test(a) is false, else value. */
-static enum err replace(struct arr **x, enum err (*test)(struct arr **, struct arr *, struct strm *),
-                        struct arr *a, double value, struct strm *s)
+static enum err replace(struct arr **x,
+                        enum err (*test)(struct arr **, struct arr *, struct strm *), struct arr *a,
+                        double value, struct strm *s)
 {
     struct arr *is = NULL, *v = NULL;
     enum err err;

@@ -2,10 +2,10 @@
 
 #include "ops/build.h"
 
-enum { /* how an op treats its operand's dtype */
-    TO_FLOAT = 1,   /* integers and bool become float32 */
-    TO_BOOL = 2,    /* cast to bool first */
-    NO_COMPLEX = 4, /* complex64 is an error */
+enum {                 /* how an op treats its operand's dtype */
+       TO_FLOAT = 1,   /* integers and bool become float32 */
+       TO_BOOL = 2,    /* cast to bool first */
+       NO_COMPLEX = 4, /* complex64 is an error */
 };
 
 struct rule {

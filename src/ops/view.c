@@ -44,8 +44,8 @@ enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct 
     struct shp to;
     enum err err;
 
-    if (shape.n == a->ndim && (shape.n == 0 || memcmp(shape.v, a->shape,
-                                                      shape.n * sizeof *shape.v) == 0))
+    if (shape.n == a->ndim &&
+        (shape.n == 0 || memcmp(shape.v, a->shape, shape.n * sizeof *shape.v) == 0))
         return ops_same(out, a);
     TRY(infer_shape(&to, shape, (int64_t)a->size, "reshape"));
     TRY(ops_node(out, a, &(struct ops_node){ OP_RESHAPE, dtype_of(a), &to, NULL }, s));
@@ -65,8 +65,10 @@ enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct
     start = MAX(0, start < 0 ? start + ndim : start);
     end = MIN(ndim - 1, end < 0 ? end + ndim : end);
     if (end < start)
-        return err_set(ERR_ARG, "[flatten] start_axis must be less than or equal to end_axis, "
-                                "both inside of %d dimensions.", ndim);
+        return err_set(ERR_ARG,
+                       "[flatten] start_axis must be less than or equal to end_axis, "
+                       "both inside of %d dimensions.",
+                       ndim);
     if (start == end)
         return ops_same(out, a);
     for (int i = 0; i < ndim; i++) {
@@ -74,10 +76,10 @@ enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct
         if (i < start || i >= end)
             TRY(ops_dim(&to.d[to.ndim++], size, "flatten"));
     }
-    TRY(ops_node(out, a,
-                 &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to,
-                                     &(struct flatten_params){ start, end } },
-                 s));
+    TRY(ops_node(
+        out, a,
+        &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to, &(struct flatten_params){ start, end } },
+        s));
 out:
     return err;
 }
@@ -102,10 +104,9 @@ enum err ops_unflatten(struct arr **out, struct arr *a, int axis, struct ints sh
         bool inside = within >= 0 && within < part.ndim;
         to.d[i] = inside ? part.d[within] : a->shape[within < 0 ? i : i - part.ndim + 1];
     }
-    TRY(ops_node(out, a,
-                 &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to,
-                                     &(struct unflatten_params){ ax } },
-                 s));
+    TRY(ops_node(
+        out, a,
+        &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to, &(struct unflatten_params){ ax } }, s));
 out:
     return err;
 }
@@ -170,8 +171,10 @@ enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct s
         }
         next++;
         if (a->shape[i] != 1)
-            return err_set(ERR_ARG, "[squeeze] Cannot squeeze axis %d with size %d which is not "
-                                    "equal to 1.", i, a->shape[i]);
+            return err_set(ERR_ARG,
+                           "[squeeze] Cannot squeeze axis %d with size %d which is not "
+                           "equal to 1.",
+                           i, a->shape[i]);
     }
     struct axes_params p = axes_params(&set);
     TRY(ops_node(out, a, &(struct ops_node){ OP_SQUEEZE, dtype_of(a), &to, &p }, s));
