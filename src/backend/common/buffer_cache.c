@@ -4,7 +4,7 @@
 
 struct cache_node {
     struct buf *buf;
-    struct cache_node *newer, *older;   /* by age, all sizes */
+    struct cache_node *newer, *older; /* by age, all sizes */
     struct cache_node *bin_next, *bin_prev;
 };
 

@@ -35,11 +35,11 @@ struct vk_block {
 static void release(struct buf *b);
 
 static struct heap {
-    uint32_t type;             /* memory type index */
-    uint64_t max;              /* largest allocation */
+    uint32_t type; /* memory type index */
+    uint64_t max;  /* largest allocation */
     uint64_t block_size;
-    pthread_mutex_t lock;      /* guards the blocks and their ranges */
-    struct vk_block *blocks;   /* those that are split */
+    pthread_mutex_t lock;    /* guards the blocks and their ranges */
+    struct vk_block *blocks; /* those that are split */
     uint32_t n_blocks;
     struct buf_cache cache;
 } heaps[VK_MEM_COUNT] = {
@@ -109,8 +109,8 @@ static bool has_full_bar(void)
 static enum vk_strategy natural_strategy(void)
 {
     VkPhysicalDeviceType type = vk_dev.phys.props.deviceType;
-    bool shares_memory = type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                         type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    bool shares_memory =
+        type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU || type == VK_PHYSICAL_DEVICE_TYPE_CPU;
 
     if (shares_memory && find_type(LOCAL | VISIBLE | CACHED, 0) != NO_TYPE)
         return VK_UNIFIED;
@@ -157,7 +157,8 @@ enum err vk_alloc_init(void)
     static const VkMemoryPropertyFlags read_types[][2] = { { VISIBLE | CACHED, LOCAL },
                                                            { VISIBLE | CACHED, 0 },
                                                            { VISIBLE, 0 } };
-    static const VkMemoryPropertyFlags write_types[][2] = { { LOCAL | VISIBLE, 0 }, { VISIBLE, 0 } };
+    static const VkMemoryPropertyFlags write_types[][2] = { { LOCAL | VISIBLE, 0 },
+                                                            { VISIBLE, 0 } };
     uint32_t type;
     enum err err;
 
@@ -199,8 +200,8 @@ static enum err block_buffer(struct vk_block *b)
         .size = b->size,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT,
-        .sharingMode = vk_dev.n_families > 1 ? VK_SHARING_MODE_CONCURRENT
-                                             : VK_SHARING_MODE_EXCLUSIVE,
+        .sharingMode =
+            vk_dev.n_families > 1 ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
         .queueFamilyIndexCount = vk_dev.n_families,
         .pQueueFamilyIndices = vk_dev.families,
     };
@@ -360,10 +361,11 @@ static enum err buf_create(struct vk_buf **out, enum vk_mem mem, size_t size)
     enum err err;
 
     if (size > h->max)
-        return err_set(ERR_RUNTIME,
-                       "[malloc] Attempting to allocate %zu bytes which is greater than the maximum "
-                       "allowed buffer size of %llu bytes.",
-                       size, (unsigned long long)h->max);
+        return err_set(
+            ERR_RUNTIME,
+            "[malloc] Attempting to allocate %zu bytes which is greater than the maximum "
+            "allowed buffer size of %llu bytes.",
+            size, (unsigned long long)h->max);
     if (!(b = mem_alloc(sizeof *b)))
         return ERR_NO_MEMORY;
     err = place(b, h, size);
@@ -381,10 +383,9 @@ static enum err buf_create(struct vk_buf **out, enum vk_mem mem, size_t size)
     b->mem = mem;
     b->handle = b->block->handle;
     b->map = b->block->map ? b->block->map + b->offset : NULL;
-    b->base = (struct buf){ .home = &be_vulkan,
-                            .size = size,
-                            .addr = b->block->addr + b->offset,
-                            .priv = b };
+    b->base = (struct buf){
+        .home = &be_vulkan, .size = size, .addr = b->block->addr + b->offset, .priv = b
+    };
     if (mem == VK_MEM_READBACK || (mem == VK_MEM_DEVICE && strategy == VK_UNIFIED))
         b->base.host = b->map;
     *out = b;
@@ -478,8 +479,7 @@ static void describe_type(FILE *out, uint32_t type)
     };
     static const char *const uses[VK_MEM_COUNT] = { "arrays", "read-back", "arguments" };
 
-    fprintf(out, "  type %u, heap %u (%llu MiB):", type,
-            vk_dev.memory.memoryTypes[type].heapIndex,
+    fprintf(out, "  type %u, heap %u (%llu MiB):", type, vk_dev.memory.memoryTypes[type].heapIndex,
             (unsigned long long)type_bytes(type) >> 20);
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (vk_dev.memory.memoryTypes[type].propertyFlags & flags[i].bit)

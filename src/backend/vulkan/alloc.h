@@ -27,7 +27,7 @@ struct vk_block;
 struct vk_buf {
     struct buf base;
     enum vk_mem mem;
-    bool counted;          /* in the memory API's active bytes */
+    bool counted; /* in the memory API's active bytes */
     struct vk_block *block;
     uint64_t offset;       /* in the block */
     uint32_t range;        /* the block's bookkeeping */

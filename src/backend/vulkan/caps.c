@@ -217,8 +217,8 @@ static uint32_t count_compute_units(const struct vk_phys *p, const struct extens
     vk.GetPhysicalDeviceProperties2(p->handle, &props);
     if (props.pNext == &nv)
         return MAX(nv.shaderSMCount, 1);
-    return MAX(amd.shaderEngineCount * amd.shaderArraysPerEngineCount *
-                   amd.computeUnitsPerShaderArray, 1);
+    return MAX(
+        amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray, 1);
 }
 
 static void fill_subgroup_range(struct vk_phys *p)

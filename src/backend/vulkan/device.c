@@ -136,9 +136,9 @@ static enum err create_instance(void)
     TRY(vk_check(vk.CreateInstance(&info, NULL, &vk_dev.instance), "vkCreateInstance"));
     TRY(vk_load_instance(vk_dev.instance));
     if (validate && vk.CreateDebugUtilsMessengerEXT)
-        TRY(vk_check(vk.CreateDebugUtilsMessengerEXT(vk_dev.instance, &messenger_info, NULL,
-                                                     &messenger),
-                     "vkCreateDebugUtilsMessengerEXT"));
+        TRY(vk_check(
+            vk.CreateDebugUtilsMessengerEXT(vk_dev.instance, &messenger_info, NULL, &messenger),
+            "vkCreateDebugUtilsMessengerEXT"));
 out:
     return err;
 }
@@ -247,8 +247,8 @@ static enum err plan_queues(struct queue_plan *out)
         return err_set(ERR_UNSUPPORTED, "%s has no compute queue", vk_dev.phys.props.deviceName);
     out->n_compute = MIN(f[out->compute].queueCount, (uint32_t)VK_MAX_QUEUES);
     out->timestamp_bits = f[out->compute].timestampValidBits;
-    out->transfer = find_family(f, n, VK_QUEUE_TRANSFER_BIT,
-                                VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT);
+    out->transfer =
+        find_family(f, n, VK_QUEUE_TRANSFER_BIT, VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT);
     return ERR_OK;
 }
 

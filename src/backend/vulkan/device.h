@@ -27,11 +27,11 @@ struct vk_dev {
     VkPhysicalDeviceMemoryProperties memory;
     struct vk_queue queues[VK_MAX_QUEUES]; /* for streams, all of one family */
     uint32_t n_queues;
-    struct vk_queue *transfer;             /* its own queue where there is one, else queues[0] */
+    struct vk_queue *transfer; /* its own queue where there is one, else queues[0] */
     struct vk_queue transfer_queue;
-    uint32_t families[VK_MAX_FAMILIES];    /* distinct families in use */
+    uint32_t families[VK_MAX_FAMILIES]; /* distinct families in use */
     uint32_t n_families;
-    VkPipelineLayout layout;               /* of every pipeline: push constants only */
+    VkPipelineLayout layout; /* of every pipeline: push constants only */
 };
 
 /* Valid after vk_dev_open succeeded. */
@@ -40,8 +40,8 @@ extern struct vk_dev vk_dev;
 /* Opens the device; later calls give the same answer. Thread-safety: safe. */
 MUST_CHECK enum err vk_dev_open(void);
 
-/* Turns a failed call into an error with its text; a lost device is remembered. ERR_OK for VkResults
- * that are not failures. */
+/* Turns a failed call into an error with its text; a lost device is remembered. ERR_OK for
+ * VkResults that are not failures. */
 MUST_CHECK enum err vk_check(VkResult r, const char *what);
 
 /* Sticky: once lost, every further use of the device is ERR_DEVICE. */

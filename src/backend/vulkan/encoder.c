@@ -43,6 +43,18 @@ static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, u
                                  .command = e->stamp });
 }
 
+void vk_enc_forget(struct vk_enc *e)
+{
+    hazard_forget(&e->hazard);
+    record(e, VK_REC_SYNC, (struct hz_range){ 0, 0 }, 0);
+}
+
+void vk_enc_order(struct vk_enc *e)
+{
+    hazard_force(&e->hazard);
+    record(e, VK_REC_ORDER, (struct hz_range){ 0, 0 }, 0);
+}
+
 static void declare_read(struct vk_enc *e, struct hz_range r)
 {
     hazard_read(&e->hazard, r.lo, r.hi - r.lo);
@@ -194,11 +206,10 @@ enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t 
 
 static void emit_barrier(struct vk_enc *e)
 {
-    static const VkMemoryBarrier barrier = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
-    };
+    static const VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                             .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                                             .dstAccessMask = VK_ACCESS_SHADER_READ_BIT |
+                                                              VK_ACCESS_SHADER_WRITE_BIT };
 
     hazard_clear(&e->hazard);
     if (vk_rec_drops_this())
@@ -242,6 +253,7 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
 
     if (err || !grid.x || !grid.y || !grid.z) {
         hazard_drop(&e->hazard);
+        e->dispatches++; /* what was recorded for this one belongs to no later one */
         return err;
     }
     if (hazard_needs_barrier(&e->hazard))

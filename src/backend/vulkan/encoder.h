@@ -2,8 +2,8 @@
  *
  * A dispatch is declared in three steps: every array it reads (vk_enc_read) and writes
  * (vk_enc_write) gives back a device address for the argument block, then vk_enc_dispatch emits at
- * most one barrier and the dispatch. Reads and writes declared since the last dispatch belong to the
- * next one. Thread-safety: the stream's owner thread only. */
+ * most one barrier and the dispatch. Reads and writes declared since the last dispatch belong to
+ * the next one. Thread-safety: the stream's owner thread only. */
 #pragma once
 
 #include "backend/backend.h"
@@ -42,13 +42,13 @@ MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe
 
 /* Limits and capabilities that kernels choose by. */
 struct vk_limits {
-    uint32_t subgroup_size;            /* default size of the device */
+    uint32_t subgroup_size;              /* default size of the device */
     uint32_t min_subgroup, max_subgroup; /* equal when the size cannot be required */
-    uint32_t max_workgroup_size;       /* invocations */
+    uint32_t max_workgroup_size;         /* invocations */
     uint32_t max_groups[3];
-    uint32_t shared_memory;            /* bytes per workgroup */
-    uint32_t compute_units;            /* estimate, for choosing how far to split work */
-    uint32_t caps;                     /* enum vk_cap mask */
+    uint32_t shared_memory; /* bytes per workgroup */
+    uint32_t compute_units; /* estimate, for choosing how far to split work */
+    uint32_t caps;          /* enum vk_cap mask */
     bool is_software;
 };
 const struct vk_limits *vk_limits_get(void);

@@ -1,8 +1,9 @@
 /* Which bytes have been read and written since the last barrier, by device address.
  *
  * The accesses of the next dispatch are declared first; hazard_needs_barrier then says whether they
- * conflict with earlier ones, and hazard_advance makes them earlier ones. Fixed memory: when a set is
- * full, a barrier is asked for, which empties it. Thread-safety: the stream's owner thread only. */
+ * conflict with earlier ones, and hazard_advance makes them earlier ones. Fixed memory: when a set
+ * is full, a barrier is asked for, which empties it. Thread-safety: the stream's owner thread only.
+ */
 #pragma once
 
 #include "core/common.h"
@@ -23,13 +24,13 @@ struct hz_set {
 
 struct hazard {
     struct hz_set reads, writes;
-    struct hz_set part;        /* writes of the current group: unordered among themselves */
+    struct hz_set part; /* writes of the current group: unordered among themselves */
     uint32_t part_group;
-    uint32_t n_read, n_write;  /* pending */
+    uint32_t n_read, n_write; /* pending */
     struct hz_range read[HZ_PENDING_MAX], write[HZ_PENDING_MAX];
     uint32_t group[HZ_PENDING_MAX]; /* of the pending writes; 0: none */
-    bool conflict;             /* the pending accesses need a barrier */
-    bool forced;               /* the next dispatch needs one, whatever it touches */
+    bool conflict;                  /* the pending accesses need a barrier */
+    bool forced;                    /* the next dispatch needs one, whatever it touches */
 };
 
 void hazard_read(struct hazard *h, uint64_t addr, size_t size);

@@ -61,7 +61,8 @@ enum err vk_load_library(void)
         return err_set(ERR_UNSUPPORTED, "no Vulkan loader: %s", dlerror());
     void *symbol = dlsym(library, "vkGetInstanceProcAddr");
     if (!symbol)
-        return err_set(ERR_UNSUPPORTED, "%s is not a Vulkan loader: no vkGetInstanceProcAddr", name);
+        return err_set(ERR_UNSUPPORTED, "%s is not a Vulkan loader: no vkGetInstanceProcAddr",
+                       name);
     memcpy(&get_instance_proc, &symbol, sizeof symbol);
     return load(STAGE_GLOBAL, VK_NULL_HANDLE, VK_NULL_HANDLE);
 }

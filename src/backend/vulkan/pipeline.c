@@ -80,8 +80,8 @@ static enum err check_subgroup(uint32_t size)
 {
     const struct vk_limits *l = vk_limits_get();
 
-    if (!size || (l->caps & VK_CAP_SUBGROUP_SIZE && size >= l->min_subgroup &&
-                  size <= l->max_subgroup))
+    if (!size ||
+        (l->caps & VK_CAP_SUBGROUP_SIZE && size >= l->min_subgroup && size <= l->max_subgroup))
         return ERR_OK;
     return err_set(ERR_UNSUPPORTED, "[vulkan] no subgroups of %u on this device", size);
 }
@@ -203,8 +203,7 @@ enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t want = MIN(n, MIN((size_t)MAX(cores, 1), (size_t)MAX_BUILDERS)), started = 0;
 
-    while (started + 1 < want &&
-           pthread_create(&threads[started], NULL, prefetch_some, &f) == 0)
+    while (started + 1 < want && pthread_create(&threads[started], NULL, prefetch_some, &f) == 0)
         started++;
     prefetch_some(&f);
     for (size_t i = 0; i < started; i++)

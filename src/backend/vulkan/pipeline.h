@@ -10,9 +10,9 @@ struct vk_pipe;
 #define VK_MAX_SPEC 16
 
 struct vk_pipe_params {
-    const char *name;       /* for debug labels, statistics and traces */
-    uint64_t key;           /* identifies the module: equal keys mean equal words */
-    const uint32_t *words;  /* SPIR-V; read only when the pipeline is not there yet */
+    const char *name;      /* for debug labels, statistics and traces */
+    uint64_t key;          /* identifies the module: equal keys mean equal words */
+    const uint32_t *words; /* SPIR-V; read only when the pipeline is not there yet */
     size_t n_words;
     const uint32_t *spec;
     int n_spec;
@@ -22,6 +22,6 @@ struct vk_pipe_params {
 /* Finds or builds. A build holds no lock that other pipelines need. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p);
 
-/* Builds those of n pipelines that are not there yet, in several threads. Blocks until all are done;
- * the first failure is returned, the others are still built. Thread-safety: safe. */
+/* Builds those of n pipelines that are not there yet, in several threads. Blocks until all are
+ * done; the first failure is returned, the others are still built. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n);

@@ -71,8 +71,8 @@ static bool find_path(void)
         return false;
     for (size_t i = 0; i < VK_UUID_SIZE; i++)
         snprintf(uuid + 2 * i, 3, "%02x", p->pipelineCacheUUID[i]);
-    snprintf(path, sizeof path, "%s/v" FILE_VERSION "-%08x-%08x-%08x-%s.bin", folder, p->vendorID, p->deviceID,
-             p->driverVersion, uuid);
+    snprintf(path, sizeof path, "%s/v" FILE_VERSION "-%08x-%08x-%08x-%s.bin", folder, p->vendorID,
+             p->deviceID, p->driverVersion, uuid);
     return true;
 }
 

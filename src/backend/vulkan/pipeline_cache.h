@@ -6,7 +6,8 @@
 
 #include "backend/vulkan/loader.h"
 
-/* Reads the file of the open device, if any; arranges for it to be written when the process ends. */
+/* Reads the file of the open device, if any; arranges for it to be written when the process ends.
+ */
 void vk_cache_load(void);
 /* Writes the file now if pipelines were built since it was read. */
 void vk_cache_save(void);

@@ -1,15 +1,22 @@
-/* What the encoders did, for the hazard checker: every declared access and every barrier. Filled only
- * while the VK_RECORD setting is on. */
+/* What the encoders did, for the hazard checker: every declared access and every barrier. Filled
+ * only while the VK_RECORD setting is on. */
 #pragma once
 
 #include "core/common.h"
 
-enum vk_rec_kind { VK_REC_READ, VK_REC_WRITE, VK_REC_DISPATCH, VK_REC_BARRIER };
+enum vk_rec_kind {
+    VK_REC_READ,
+    VK_REC_WRITE,
+    VK_REC_DISPATCH,
+    VK_REC_BARRIER, /* before the dispatch whose accesses were recorded last */
+    VK_REC_SYNC,    /* everything before is complete, seen from the host */
+    VK_REC_ORDER,   /* another stream's work comes first: the next dispatch needs a barrier */
+};
 
 struct vk_rec {
     enum vk_rec_kind kind;
     int stream;
-    uint32_t group;    /* of a write; 0: none */
+    uint32_t group; /* of a write; 0: none */
     uint64_t addr, size;
     uint64_t dispatch; /* number of the dispatch that the access belongs to, per stream */
     uint64_t command;  /* number of the command buffer */

@@ -300,7 +300,7 @@ enum err vk_strm_open_slot(struct vk_strm *s)
     /* Accesses are tracked over command buffers, so no barrier opens one; but once everything
      * before has been waited for on the host, nothing is left to order. */
     if (atomic_load(&s->completed) == s->submitted)
-        hazard_forget(&s->enc.hazard);
+        vk_enc_forget(&s->enc);
     s->enc.slot = slot;
     s->enc.bound = VK_NULL_HANDLE;
     s->enc.ops = 0;
@@ -344,11 +344,10 @@ static enum err submit(struct vk_strm *s, struct vk_slot *slot)
         stages[i] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
     }
     s->enc.waits.n = 0;
-    VkTimelineSemaphoreSubmitInfo timeline = {
-        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-        .waitSemaphoreValueCount = n,
-        .pWaitSemaphoreValues = values
-    };
+    VkTimelineSemaphoreSubmitInfo timeline = { .sType =
+                                                   VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                               .waitSemaphoreValueCount = n,
+                                               .pWaitSemaphoreValues = values };
     VkSubmitInfo info = { .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                           .pNext = n ? &timeline : NULL,
                           .waitSemaphoreCount = n,
@@ -574,7 +573,7 @@ static enum err wait_for_gpu(struct vk_strm *s, struct vk_strm *p, uint64_t tick
 
     TRY(make_committed(p, ticket));
     if (p->queue == s->queue && !vk_fault_hit(VK_FAULT_TIMELINE)) {
-        hazard_force(&s->enc.hazard); /* submission order is enough, given a barrier */
+        vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
         s->enc.ordered = true;
         return ERR_OK;
     }

@@ -2,8 +2,8 @@
  *
  * Every commit has a number, the ticket of events. A commit is tracked by a fence; the stream's
  * timeline semaphore is signalled only when another stream waits, because a signal costs more than
- * the submission. Nothing watches the fences in the background: completed commits are retired at the
- * next commit, wait or allocation under pressure, by whichever thread comes by. */
+ * the submission. Nothing watches the fences in the background: completed commits are retired at
+ * the next commit, wait or allocation under pressure, by whichever thread comes by. */
 #pragma once
 
 #include "backend/backend.h"
@@ -15,17 +15,17 @@
 
 /* One command buffer, from recording until its references are dropped. */
 struct vk_slot {
-    struct vk_slot *next;      /* towards newer commits, or the next free one */
+    struct vk_slot *next; /* towards newer commits, or the next free one */
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence fence;
     uint64_t ticket;
-    bool counted;              /* a scheduler task, ended at retirement */
-    bool failed;               /* never reached the GPU */
-    bool idle;                 /* references dropped; free once nobody waits for the fence */
-    int pins;                  /* threads waiting for the fence */
-    VEC(struct buf *) held;    /* references dropped at retirement */
-    struct vk_buf *args;       /* argument blocks, filled from the front */
+    bool counted;           /* a scheduler task, ended at retirement */
+    bool failed;            /* never reached the GPU */
+    bool idle;              /* references dropped; free once nobody waits for the fence */
+    int pins;               /* threads waiting for the fence */
+    VEC(struct buf *) held; /* references dropped at retirement */
+    struct vk_buf *args;    /* argument blocks, filled from the front */
     size_t args_used;
     struct trace_slot trace;
 };
@@ -36,7 +36,7 @@ struct vk_wait {
 };
 
 struct vk_enc {
-    struct vk_slot *slot;      /* open command buffer, NULL if none */
+    struct vk_slot *slot; /* open command buffer, NULL if none */
     VkPipeline bound;
     struct hazard hazard;      /* accesses since the last barrier, over command buffers */
     uint64_t dispatches;       /* since the stream was made */
@@ -44,23 +44,23 @@ struct vk_enc {
     size_t bytes;              /* of the buffers it touches, each counted once */
     uint64_t stamp;            /* marks the buffers counted */
     VEC(struct vk_wait) waits; /* of the next submission */
-    bool ordered;              /* the next submission stands for a wait that queue order satisfies */
+    bool ordered; /* the next submission stands for a wait that queue order satisfies */
 };
 
 struct vk_strm {
-    struct vk_strm *next;      /* all streams ever made; they are recycled, never freed */
+    struct vk_strm *next;        /* all streams ever made; they are recycled, never freed */
     _Atomic(struct strm *) strm; /* NULL while unused */
     struct vk_queue *queue;
-    VkSemaphore timeline;      /* lives as long as the device: destroying one early hangs llvmpipe */
-    struct vk_enc enc;         /* owner thread only */
+    VkSemaphore timeline; /* lives as long as the device: destroying one early hangs llvmpipe */
+    struct vk_enc enc;    /* owner thread only */
 
-    pthread_mutex_t lock;      /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t committed;
     struct vk_slot *oldest, *newest; /* in flight */
     struct vk_slot *free;
     int n_inflight;
-    uint64_t submitted;        /* ticket of the newest commit */
-    uint64_t signalled;        /* highest value that the timeline will reach */
+    uint64_t submitted; /* ticket of the newest commit */
+    uint64_t signalled; /* highest value that the timeline will reach */
     _Atomic uint64_t completed;
 };
 
@@ -75,6 +75,11 @@ MUST_CHECK enum err vk_strm_open_slot(struct vk_strm *s);
 /* Hands the open command buffer to the queue. Failures of the submission are noted in the stream
  * and surface at its next wait or use. No-op if nothing was encoded. */
 MUST_CHECK enum err vk_strm_commit(struct vk_strm *s, bool counted);
+
+/* All earlier work of the stream is complete: nothing is left to order. */
+void vk_enc_forget(struct vk_enc *e);
+/* The next dispatch comes after everything before it in the queue, other streams included. */
+void vk_enc_order(struct vk_enc *e);
 
 /* Keeps b, whose reference is taken over, until the open command buffer retires. */
 MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);

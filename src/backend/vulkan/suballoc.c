@@ -11,18 +11,18 @@
 #define GROUPS 32
 
 struct range {
-    uint32_t start, size;      /* in granules */
-    uint32_t before, after;    /* neighbours in the block */
-    uint32_t prev, next;       /* in the bin, or in the list of unused records (next) */
+    uint32_t start, size;   /* in granules */
+    uint32_t before, after; /* neighbours in the block */
+    uint32_t prev, next;    /* in the bin, or in the list of unused records (next) */
     bool used;
 };
 
 struct suballoc {
     VEC(struct range) ranges;
-    uint32_t unused;           /* records to recycle */
-    uint32_t live;             /* ranges handed out */
-    uint32_t groups;           /* bit g: group g has a non-empty bin */
-    uint8_t bins[GROUPS];      /* bit b: bin b of the group is not empty */
+    uint32_t unused;      /* records to recycle */
+    uint32_t live;        /* ranges handed out */
+    uint32_t groups;      /* bit g: group g has a non-empty bin */
+    uint8_t bins[GROUPS]; /* bit b: bin b of the group is not empty */
     uint32_t head[GROUPS * BINS_PER_GROUP];
 };
 
@@ -74,7 +74,7 @@ static void bin_remove(struct suballoc *s, uint32_t i)
     if (r->next != NONE)
         return;
     uint32_t group = bin / BINS_PER_GROUP;
-    s->bins[group] &= (uint8_t)~(1u << bin % BINS_PER_GROUP);
+    s->bins[group] &= (uint8_t) ~(1u << bin % BINS_PER_GROUP);
     if (!s->bins[group])
         s->groups &= ~(1u << group);
 }

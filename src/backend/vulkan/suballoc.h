@@ -6,7 +6,8 @@
 #include "core/common.h"
 #include "core/err.h"
 
-/* Offsets and sizes are multiples of this; it covers every alignment a kernel or a copy asks for. */
+/* Offsets and sizes are multiples of this; it covers every alignment a kernel or a copy asks for.
+ */
 #define SUBALLOC_GRANULE 256
 
 struct suballoc;

@@ -24,8 +24,8 @@ struct event {
 
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static VEC(struct event) events;
-/* CPU clock minus GPU clock. A dispatch ends before its command buffer is seen to be complete, so the
- * smallest difference observed is the best estimate. */
+/* CPU clock minus GPU clock. A dispatch ends before its command buffer is seen to be complete, so
+ * the smallest difference observed is the best estimate. */
 static int64_t gpu_offset = INT64_MAX;
 static bool will_write;
 
@@ -107,8 +107,8 @@ void trace_begin(struct trace_slot *t, VkCommandBuffer cmd, const struct vk_queu
                                    .queryCount = 2 * MAX_DISPATCHES };
 
     t->names.n = 0;
-    if (!t->pool && (!queue->timestamp_bits ||
-                     vk.CreateQueryPool(vk_dev.handle, &info, NULL, &t->pool) < 0))
+    if (!t->pool &&
+        (!queue->timestamp_bits || vk.CreateQueryPool(vk_dev.handle, &info, NULL, &t->pool) < 0))
         return;
     t->mask = queue->timestamp_bits < 64 ? (1ull << queue->timestamp_bits) - 1 : UINT64_MAX;
     vk.CmdResetQueryPool(cmd, t->pool, 0, 2 * MAX_DISPATCHES);

@@ -1,5 +1,6 @@
-/* A trace of GPU dispatches and CPU spans for chrome://tracing or Perfetto, written to the file named
- * by the VK_PROFILE setting when the process ends. Everything is a no-op while the setting is off. */
+/* A trace of GPU dispatches and CPU spans for chrome://tracing or Perfetto, written to the file
+ * named by the VK_PROFILE setting when the process ends. Everything is a no-op while the setting is
+ * off. */
 #pragma once
 
 #include "backend/vulkan/loader.h"
@@ -21,8 +22,8 @@ struct trace_slot {
 
 struct vk_queue;
 
-/* Around a command buffer and its dispatches; the caller records them in this order. Dispatches past
- * the pool's size are left out. */
+/* Around a command buffer and its dispatches; the caller records them in this order. Dispatches
+ * past the pool's size are left out. */
 void trace_begin(struct trace_slot *t, VkCommandBuffer cmd, const struct vk_queue *queue);
 void trace_dispatch_begin(struct trace_slot *t, VkCommandBuffer cmd);
 void trace_dispatch_end(struct trace_slot *t, VkCommandBuffer cmd, const char *name);

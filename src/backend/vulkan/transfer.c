@@ -2,10 +2,10 @@
 
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/device.h"
+#include "backend/vulkan/trace.h"
 #include "core/mem.h"
 #include "core/memory.h"
 #include "core/stat.h"
-#include "backend/vulkan/trace.h"
 
 /* Reading mapped GPU memory costs about 17 us per KiB; a copy and its wait cost 45 us. */
 #define DIRECT_READ_MAX 1024
@@ -13,7 +13,8 @@
 /* Uploads through staging memory go in pieces of this size. */
 #define STAGING ((size_t)16 << 20)
 
-/* What one copy at a time needs. Threads that copy at once use one each; they are kept for reuse. */
+/* What one copy at a time needs. Threads that copy at once use one each; they are kept for reuse.
+ */
 struct copier {
     struct copier *next;
     VkCommandPool pool;
@@ -161,8 +162,8 @@ static enum err upload_staged(struct vk_buf *dst, const char *src, size_t size)
     for (size_t done = 0; done < size;) {
         size_t n = MIN(size - done, STAGING);
         memcpy(c->staging->map, src + done, n);
-        TRY(copy_now(c, &(struct piece){
-                            .src = c->staging, .dst = dst, .dst_offset = done, .size = n }));
+        TRY(copy_now(
+            c, &(struct piece){ .src = c->staging, .dst = dst, .dst_offset = done, .size = n }));
         done += n;
     }
 out:

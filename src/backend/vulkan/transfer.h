@@ -1,5 +1,5 @@
-/* Copies between host and GPU memory, made on demand and complete when the call returns. They run on
- * the transfer queue, beside the streams. Thread-safety: safe. */
+/* Copies between host and GPU memory, made on demand and complete when the call returns. They run
+ * on the transfer queue, beside the streams. Thread-safety: safe. */
 #pragma once
 
 #include "backend/backend.h"

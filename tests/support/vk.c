@@ -1,0 +1,81 @@
+#include "support/vk.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/vulkan/kern.h"
+#include "backend/vulkan/kernels/args.h"
+#include "support/testing.h"
+
+#define GROUP_SIZE 64
+
+struct strm *vkt_stream(void)
+{
+    struct strm *s = NULL;
+
+    assert_int_equal(strm_new(&s, (struct dev){ DEV_GPU, 0 }), ERR_OK);
+    return s;
+}
+
+struct arr *vkt_array(struct strm *s, int32_t n)
+{
+    struct shp shape = { 1, { n } };
+    struct arr *a = NULL;
+
+    assert_int_equal(arr_new_empty(&a, &shape, DT_UINT32), ERR_OK);
+    assert_int_equal(arr_alloc(a, s->be), ERR_OK);
+    return a;
+}
+
+void vkt_encode(struct strm *s, const struct vkt_probe *p)
+{
+    const uint32_t spec[3] = { GROUP_SIZE, 1, 1 };
+    struct probe_args args = { .n = (uint32_t)p->out->size, .mul = p->mul, .add = p->add };
+    const struct vk_pipe *pipe = NULL;
+    struct vk_enc *e = NULL;
+
+    assert_int_equal(kern_pipe(&pipe, KERN_PROBE, -1, spec, 3), ERR_OK);
+    assert_int_equal(vk_enc_get(&e, s), ERR_OK);
+    if (p->in)
+        assert_int_equal(vk_enc_read(e, &args.in_addr, p->in), ERR_OK);
+    assert_int_equal(vk_enc_write_part(e, &args.out_addr, p->out, p->group), ERR_OK);
+    uint32_t groups = (args.n + GROUP_SIZE - 1) / GROUP_SIZE;
+    assert_int_equal(vk_enc_dispatch(e, pipe, &args, sizeof args, (struct vk_grid){ groups, 1, 1 }),
+                     ERR_OK);
+}
+
+const uint32_t *vkt_read(struct strm *s, struct arr *a)
+{
+    const void *host = NULL;
+
+    assert_int_equal(strm_synchronize(s), ERR_OK);
+    assert_int_equal(buf_host(&host, a->buf), ERR_OK);
+    return (const uint32_t *)((const char *)host + a->offset);
+}
+
+/* cmocka reports a failed check by leaving the test function, so the child runs the function as a
+ * test of its own. */
+static void (*child_fn)(void);
+
+static void run_child(void **state)
+{
+    (void)state;
+    child_fn();
+}
+
+bool vkt_in_child(void (*fn)(void), const char *const *settings)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(run_child) };
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        for (; settings && settings[0]; settings += 2)
+            setenv(settings[0], settings[1], 1);
+        child_fn = fn;
+        exit(cmocka_run_group_tests_name("child", tests, NULL, NULL));
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
+}
