@@ -109,14 +109,22 @@ if(kern_header)
 endif()
 
 # The library of elementwise functions that the run-time emitter copies from: compiled without
-# optimisation, so that every function keeps its body and its name.
+# optimisation, so that every function keeps its body and its name, with a main that calls them all.
 if(elementwise)
+    set(lib_text "${kernel_out}/elementwise.text.comp")
+    set(lib_comp "${kernel_out}/elementwise.comp")
     set(lib_spv "${kernel_out}/elementwise.spv")
     set(lib_c "${MLX_GENERATED}/spirv_lib.c")
     set(gen_lib "${PROJECT_SOURCE_DIR}/tools/gen_spirv_lib.py")
-    add_spirv("${lib_spv}" "${elementwise}" ${env_base} -O0)
+    add_custom_command(OUTPUT "${lib_comp}"
+        COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_base}" -E -o "${lib_text}"
+            "${elementwise}"
+        COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" main "${lib_text}" "${lib_comp}"
+        DEPENDS "${gen_lib}" "${elementwise}" "${kernel_dir}/math.glsl" "${kernel_dir}/complex.glsl"
+        COMMENT "Expanding the elementwise library" VERBATIM)
+    add_spirv("${lib_spv}" "${lib_comp}" ${env_base} -O0)
     add_custom_command(OUTPUT "${lib_c}"
-        COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" "${lib_spv}" "${lib_c}"
+        COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" pack "${lib_spv}" "${lib_c}"
         DEPENDS "${gen_lib}" "${lib_spv}" COMMENT "Packing the elementwise library" VERBATIM)
     target_sources(mlx_objs PRIVATE "${lib_c}")
 endif()

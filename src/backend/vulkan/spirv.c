@@ -1,5 +1,6 @@
 #include "backend/vulkan/spirv.h"
 
+#include <spirv/unified1/GLSL.std.450.h>
 #include <string.h>
 
 #define SPV_VERSION_1_5 0x00010500u
@@ -221,8 +222,9 @@ static bool is_float_arithmetic(const uint32_t *words)
     case SpvOpFRem:
     case SpvOpFMod:
     case SpvOpVectorTimesScalar:
-    case SpvOpExtInst:
         return true;
+    case SpvOpExtInst:
+        return words[4] == GLSLstd450Fma;
     default:
         return false;
     }
