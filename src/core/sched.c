@@ -42,7 +42,7 @@ void sched_set_reaper(void (*reap)(void))
 }
 
 /* Called with count_lock held; it is released while the reaper runs and while sleeping. */
-static void wait_a_little(void (*reap)(void))
+static void wait_a_little(void (*reap)(void), int entry)
 {
     struct timespec until;
 
@@ -53,7 +53,8 @@ static void wait_a_little(void (*reap)(void))
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&count_lock);
-    pthread_cond_timedwait(&dropped, &count_lock, &until);
+    if (active >= entry)
+        pthread_cond_timedwait(&dropped, &count_lock, &until);
 }
 
 void sched_wait_for_one(void)
@@ -65,7 +66,7 @@ void sched_wait_for_one(void)
     pthread_mutex_lock(&count_lock);
     for (int entry = active; entry > 1 && active >= entry;) {
         if (reap)
-            wait_a_little(reap);
+            wait_a_little(reap, entry);
         else
             pthread_cond_wait(&dropped, &count_lock);
     }
