@@ -36,6 +36,9 @@ extern const uint8_t cpu_class_size[CPU_CLASS_COUNT];
 /* dst[i] = op(a[i], b[i], c[i]); unused operands are NULL. dst may be the same array as an operand. */
 typedef void (*cpu_kernel)(void *dst, const void *a, const void *b, const void *c, size_t n);
 
+/* *dst = op over x[0..n), n > 0. In a fixed order that does not depend on the instruction set. */
+typedef void (*cpu_fold)(void *dst, const void *x, size_t n);
+
 /* A loop and the class that it writes. */
 struct cpu_kernel_row {
     cpu_kernel fn;
@@ -45,6 +48,8 @@ struct cpu_kernel_row {
 struct cpu_kernels {
     /* By op and class of the operands (Select: of the second operand). */
     struct cpu_kernel_row op[OP_COUNT][CPU_CLASS_COUNT];
+    /* By op and class: Add, Multiply, Minimum, Maximum; LogicalAnd and LogicalOr of bools. */
+    cpu_fold fold[OP_COUNT][CPU_CLASS_COUNT];
     /* By source and destination class. */
     cpu_kernel convert[CPU_CLASS_COUNT][CPU_CLASS_COUNT];
     /* Half types: load widens, store rounds to nearest even, round is both. */

@@ -203,11 +203,42 @@ static inline double erfinv_f64(double a)
             out[i] = fast;                                                                         \
         }                                                                                          \
     }
+/* Independent lanes let the loop vectorise; a tree combines them at the end. */
+#define FOLD_LANES(T) (128 / sizeof(T))
+#define FOLD_LOOP(id, op, ...)                                                                     \
+    static inline type_##id f_##op##_##id(type_##id x, type_##id y)                                \
+    {                                                                                              \
+        typedef type_##id T __attribute__((unused));                                               \
+        typedef work_##id W __attribute__((unused));                                               \
+        return __VA_ARGS__;                                                                        \
+    }                                                                                              \
+    static void fold_##op##_##id(void *dst, const void *x, size_t n)                               \
+    {                                                                                              \
+        enum { LANES = FOLD_LANES(type_##id) };                                                    \
+        const type_##id *in = x;                                                                   \
+        type_##id lane[LANES];                                                                     \
+        size_t width = n < LANES ? n : LANES, i = LANES;                                           \
+        memcpy(lane, in, width * sizeof lane[0]);                                                  \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (size_t l = 0; l < LANES; l++)                                                     \
+                lane[l] = f_##op##_##id(lane[l], in[i + l]);                                       \
+        for (size_t l = 0; i + l < n; l++)                                                         \
+            lane[l] = f_##op##_##id(lane[l], in[i + l]);                                           \
+        while (width > 1) {                                                                        \
+            size_t half = (width + 1) / 2;                                                         \
+            for (size_t l = 0; l < width - half; l++)                                              \
+                lane[l] = f_##op##_##id(lane[l], lane[half + l]);                                  \
+            width = half;                                                                          \
+        }                                                                                          \
+        memcpy(dst, lane, sizeof lane[0]);                                                         \
+    }
 #define LOAD_X const T x = ax[i]
 #define LOAD_XY const T x = ax[i], y = ay[i]
 
 #define UNARY(op, list, result, ...) LIST_##list(UNARY_LOOP, op, result, __VA_ARGS__)
 #define BINARY(op, list, result, ...) LIST_##list(BINARY_LOOP, op, result, __VA_ARGS__)
+#define FOLD(op, list, ...)                                                                        \
+    LIST_##list(BINARY_LOOP, op, SAME, __VA_ARGS__) LIST_##list(FOLD_LOOP, op, __VA_ARGS__)
 #define GUARDED1(op, id, condition, slow, fast)                                                    \
     GUARDED_LOOPS(op, id, LOAD_X, condition, slow, fast)
 #define GUARDED2(op, id, condition, slow, fast)                                                    \
@@ -215,6 +246,7 @@ static inline double erfinv_f64(double a)
 #include "backend/cpu/elementwise_ops.h"
 #undef UNARY
 #undef BINARY
+#undef FOLD
 #undef GUARDED1
 #undef GUARDED2
 
@@ -355,7 +387,7 @@ static inline uint16_t narrow_bf16(float x)
 HALF_LOOPS(f16)
 HALF_LOOPS(bf16)
 
-/* ---- second reading of the rows: the table ---- */
+/* ---- second and third reading of the rows: the tables ---- */
 
 #define OP_ROW(id, op, result, ...)                                                                \
     [OP_##op][CPU_##id] = { k_##op##_##id, PASTE(CPU_, RESULT_##result(id)) },
@@ -367,10 +399,26 @@ HALF_LOOPS(bf16)
 #define GUARDED1(op, id, ...) OP_ROW(id, op, SAME)
 #define GUARDED2(op, id, ...) OP_ROW(id, op, SAME)
 
+#define FOLD(op, list, ...) LIST_##list(OP_ROW, op, SAME)
+#define FOLD_ROW(id, op, ...) [OP_##op][CPU_##id] = fold_##op##_##id,
+
 const struct cpu_kernels KERNELS = {
     .op = {
 #include "backend/cpu/elementwise_ops.h"
         LIST_ALL(SELECT_ROW, )
+    },
+#undef UNARY
+#undef BINARY
+#undef FOLD
+#undef GUARDED1
+#undef GUARDED2
+#define UNARY(...)
+#define BINARY(...)
+#define FOLD(op, list, ...) LIST_##list(FOLD_ROW, op)
+#define GUARDED1(...)
+#define GUARDED2(...)
+    .fold = {
+#include "backend/cpu/elementwise_ops.h"
     },
     .convert = { CONVERT_ALL(CONVERT_ROW) },
     .load_f16 = load_f16,

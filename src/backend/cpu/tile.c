@@ -2,6 +2,15 @@
 
 #include <string.h>
 
+void nest_make(struct nest *n, const struct shp *s, const int64_t *strides)
+{
+    shp_collapse(n, s, &strides, 1);
+    if (n->ndim == 0) {
+        n->ndim = 1;
+        n->dim[0] = n->stride[0][0] = 1;
+    }
+}
+
 void tile_splat(char *dst, const char *element, size_t item, size_t n)
 {
 #define SPLAT(T)                                                                                   \

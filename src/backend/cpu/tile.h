@@ -19,6 +19,21 @@ struct tile_walk {
     size_t item;
 };
 
+/* A nest over one operand that has at least one dimension, for the walks below. */
+void nest_make(struct nest *n, const struct shp *s, const int64_t *strides);
+
+/* Offset of position i (in row-major order) of an operand, in elements. */
+static inline int64_t nest_offset(const struct nest *n, int operand, size_t i)
+{
+    int64_t offset = 0, rest = (int64_t)i;
+
+    for (int d = n->ndim - 1; d > 0; d--) {
+        offset += rest % n->dim[d] * n->stride[operand][d];
+        rest /= n->dim[d];
+    }
+    return offset + rest * n->stride[operand][0];
+}
+
 /* The elements [first, first + n) of the nest in row-major order, taken from base: copied to dst, or
  * in place when they lie side by side. Returns where they are. */
 const char *tile_gather(char *dst, const char *base, const struct tile_walk *w, size_t first,

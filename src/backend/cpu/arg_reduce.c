@@ -1,0 +1,179 @@
+/* Position of the largest or smallest element along one axis; the first of several.
+ *
+ * As in MLX on the CPU, NaN never beats a number, and a NaN in the first place is never beaten. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/tile.h"
+
+#include <complex.h>
+
+#define TILE 1024
+#define PARALLEL_ELEMENTS 32768
+
+struct task {
+    struct cpu_src in;
+    uint32_t *out;
+    uint8_t in_type, wide_type; /* enum dtype; half types are compared as float32 */
+    bool is_max;
+    size_t n_out;
+    int64_t length, stride; /* of the axis */
+    struct nest kept;       /* the other axes */
+};
+
+struct best {
+    uint32_t index;
+    bool found;
+    char value[8] __attribute__((aligned(8)));
+};
+
+/* Looks at n elements, of which the first has position `first` on the axis. */
+typedef void (*scan_fn)(struct best *best, const void *x, size_t n, uint32_t first);
+
+/* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part. */
+#define LESS(a, b) ((a) < (b))
+#define GREATER(a, b) ((a) > (b))
+#define C_LESS(a, b)                                                                               \
+    (crealf(a) < crealf(b) || (crealf(a) == crealf(b) && cimagf(a) < cimagf(b)))
+#define C_GREATER(a, b) C_LESS(b, a)
+
+#define SCAN(name, T, BEATS)                                                                       \
+    static void name(struct best *best, const void *x, size_t n, uint32_t first)                   \
+    {                                                                                              \
+        const T *v = x;                                                                            \
+        T top;                                                                                     \
+        if (!best->found) {                                                                        \
+            memcpy(best->value, v, sizeof top);                                                    \
+            best->index = first;                                                                   \
+            best->found = true;                                                                    \
+        }                                                                                          \
+        memcpy(&top, best->value, sizeof top);                                                     \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            if (BEATS(v[i], top)) {                                                                \
+                top = v[i];                                                                        \
+                best->index = first + (uint32_t)i;                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        memcpy(best->value, &top, sizeof top);                                                     \
+    }
+
+#define SCANS(id, T)                                                                               \
+    SCAN(min_##id, T, LESS)                                                                        \
+    SCAN(max_##id, T, GREATER)
+SCANS(U8, uint8_t)
+SCANS(U16, uint16_t)
+SCANS(U32, uint32_t)
+SCANS(U64, uint64_t)
+SCANS(I8, int8_t)
+SCANS(I16, int16_t)
+SCANS(I32, int32_t)
+SCANS(I64, int64_t)
+SCANS(F32, float)
+SCANS(F64, double)
+SCAN(min_C64, float _Complex, C_LESS)
+SCAN(max_C64, float _Complex, C_GREATER)
+
+#define ROW(id) [CPU_##id] = { min_##id, max_##id }
+static const scan_fn scans[CPU_CLASS_COUNT][2] = {
+    [CPU_B] = { min_U8, max_U8 },
+    ROW(U8),
+    ROW(U16),
+    ROW(U32),
+    ROW(U64),
+    ROW(I8),
+    ROW(I16),
+    ROW(I32),
+    ROW(I64),
+    ROW(F32),
+    ROW(F64),
+    ROW(C64),
+};
+
+/* A tile without NaN whose extremum does not beat the best so far needs no scan. */
+static bool can_skip(const struct task *t, const struct best *best, const char *x, size_t n)
+{
+    enum op_id op = t->is_max ? OP_MAXIMUM : OP_MINIMUM;
+    uint8_t class = cpu_class_of[t->wide_type];
+    char top[8] __attribute__((aligned(8))), joined[8] __attribute__((aligned(8)));
+    size_t item = dt_size((enum dtype)t->wide_type);
+
+    if (!best->found || class == CPU_C64)
+        return false;
+    cpu_kernels()->fold[op][class](top, x, n);
+    /* On a tie the second operand stays, which is the earlier one; a NaN in the tile shows. */
+    cpu_kernels()->op[op][class].fn(joined, top, best->value, NULL, 1);
+    return memcmp(joined, best->value, item) == 0;
+}
+
+static uint32_t find(const struct task *t, const char *in)
+{
+    enum dtype from = (enum dtype)t->in_type, to = (enum dtype)t->wide_type;
+    struct nest axis = { .ndim = 1, .n_operands = 1, .dim = { t->length }, .stride = { { t->stride } } };
+    struct tile_walk w = { &axis, 0, dt_size(from) };
+    scan_fn scan = scans[cpu_class_of[to]][t->is_max];
+    char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
+    struct best best = { .found = false };
+
+    for (size_t i = 0, n; i < (size_t)t->length; i += n) {
+        n = MIN(TILE, (size_t)t->length - i);
+        const char *x = tile_gather(raw, in, &w, i, n);
+        if (from != to) {
+            cpu_convert((struct cpu_vec){ wide, to }, (struct cpu_vec){ (char *)x, from }, n);
+            x = wide;
+        }
+        if (!can_skip(t, &best, x, n))
+            scan(&best, x, n, (uint32_t)i);
+    }
+    return best.index;
+}
+
+struct run {
+    const struct task *t;
+    const char *in;
+};
+
+static void run_range(void *arg, size_t begin, size_t end)
+{
+    const struct run *r = arg;
+    int64_t item = (int64_t)dt_size((enum dtype)r->t->in_type);
+
+    for (size_t i = begin; i < end; i++)
+        r->t->out[i] = find(r->t, r->in + nest_offset(&r->t->kept, 0, i) * item);
+}
+
+static enum err run_task(void *payload)
+{
+    const struct task *t = payload;
+    struct run r = { .t = t };
+    enum err err = cpu_src_host(&r.in, &t->in);
+
+    if (err == ERR_OK)
+        cpu_parallel_for(t->n_out, (size_t)(PARALLEL_ELEMENTS / t->length) + 1, run_range, &r);
+    return err;
+}
+
+enum err cpu_arg_reduce(const struct exec *x)
+{
+    const struct arg_reduce_params *p = x->node->params;
+    const struct arr *in = x->in[0];
+    struct arr *out = x->out[0];
+    enum dtype type = (enum dtype)in->dtype;
+    struct task t = {
+        .in_type = in->dtype,
+        .wide_type = (uint8_t)(cpu_is_half(type) ? DT_FLOAT32 : type),
+        .is_max = p->is_max,
+        .n_out = out->size,
+        .length = in->shape[p->axis],
+        .stride = in->strides[p->axis],
+    };
+    struct shp kept;
+    enum err err;
+
+    TRY(arr_alloc(out, &be_cpu));
+    t.in = cpu_src(in);
+    t.out = (uint32_t *)cpu_dst(out);
+    arr_shape(&kept, out);
+    nest_make(&t.kept, &kept, in->strides);
+    err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
+out:
+    return err;
+}

@@ -1,0 +1,164 @@
+/* Slices of an array at positions that index arrays give. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/tile.h"
+
+#define TILE 1024
+#define PARALLEL_ELEMENTS 16384
+
+/* One index array and the axis that it steps along. */
+struct index {
+    struct cpu_src src;
+    struct nest nest;
+    uint8_t type;
+    int64_t stride;      /* of the axis, in elements of the source */
+    int64_t size, limit; /* of the axis; the last start at which a slice fits */
+};
+
+struct task {
+    struct cpu_src src;
+    char *out;
+    size_t item, n; /* n: slices */
+    size_t slice_size;
+    struct nest slice;
+    int n_axes;
+    struct index index[]; /* n_axes */
+};
+
+struct run {
+    const struct task *t;
+    const char *src;
+    const char *index[SHP_MAX];
+};
+
+/* Negative positions of signed types count from the end. What lies outside is moved to the nearest
+ * slice: MLX reads past the end there. */
+static int64_t position(const struct index *x, int64_t v)
+{
+    if (v < 0)
+        v = dt_table[x->type].kind == DT_KIND_I ? v + x->size : x->limit;
+    return MAX(0, MIN(v, x->limit));
+}
+
+/* offset[i] += where index array k puts slice first + i. */
+static void add_positions(const struct run *r, int k, int64_t *offset, size_t first, size_t n)
+{
+    const struct index *x = &r->t->index[k];
+    enum dtype type = (enum dtype)x->type;
+    char raw[TILE * 8] __attribute__((aligned(64)));
+    int64_t v[TILE];
+    const char *src = tile_gather(raw, r->index[k], &(struct tile_walk){ &x->nest, 0, dt_size(type) },
+                                  first, n);
+
+    cpu_convert((struct cpu_vec){ v, DT_INT64 }, (struct cpu_vec){ (char *)src, type }, n);
+    for (size_t i = 0; i < n; i++)
+        offset[i] += position(x, v[i]) * x->stride;
+}
+
+static void copy_elements(const struct run *r, const int64_t *offset, size_t first, size_t n)
+{
+#define COPY(T)                                                                                    \
+    {                                                                                              \
+        T *dst = (T *)r->t->out + first;                                                           \
+        const T *src = (const T *)r->src;                                                          \
+        for (size_t i = 0; i < n; i++)                                                             \
+            dst[i] = src[offset[i]];                                                               \
+    }
+    BY_ITEM(r->t->item, COPY)
+#undef COPY
+}
+
+static void copy_slice(const struct task *t, char *dst, const char *src)
+{
+    struct tile_walk w = { &t->slice, 0, t->item };
+    size_t row = (size_t)t->slice.dim[t->slice.ndim - 1];
+
+    for (size_t i = 0, n; i < t->slice_size; i += n) {
+        n = row >= TILE ? MIN(row - i % row, t->slice_size - i) : MIN(TILE, t->slice_size - i);
+        char *to = dst + i * t->item;
+        const char *from = tile_gather(to, src, &w, i, n);
+        if (from != to)
+            memcpy(to, from, n * t->item);
+    }
+}
+
+static void run_range(void *arg, size_t begin, size_t end)
+{
+    const struct run *r = arg;
+    const struct task *t = r->t;
+    int64_t offset[TILE];
+
+    for (size_t i = begin, n; i < end; i += n) {
+        n = MIN(TILE, end - i);
+        memset(offset, 0, n * sizeof offset[0]);
+        for (int k = 0; k < t->n_axes; k++)
+            add_positions(r, k, offset, i, n);
+        if (t->slice_size == 1) {
+            copy_elements(r, offset, i, n);
+            continue;
+        }
+        for (size_t j = 0; j < n; j++)
+            copy_slice(t, t->out + (i + j) * t->slice_size * t->item,
+                       r->src + offset[j] * (int64_t)t->item);
+    }
+}
+
+static enum err run_task(void *payload)
+{
+    const struct task *t = payload;
+    struct run r = { .t = t };
+    enum err err;
+
+    TRY(cpu_src_host(&r.src, &t->src));
+    for (int k = 0; k < t->n_axes; k++)
+        TRY(cpu_src_host(&r.index[k], &t->index[k].src));
+    cpu_parallel_for(t->n, PARALLEL_ELEMENTS / MIN(t->slice_size, PARALLEL_ELEMENTS), run_range, &r);
+out:
+    return err;
+}
+
+static void fill_index(struct index *x, const struct exec *e, int k)
+{
+    const struct gather_params *p = e->node->params;
+    const struct arr *src = e->in[0], *a = e->in[1 + k];
+    int axis = p->axis[k];
+    struct shp shape;
+
+    arr_shape(&shape, a);
+    nest_make(&x->nest, &shape, a->strides);
+    x->src = cpu_src(a);
+    x->type = a->dtype;
+    x->stride = src->strides[axis];
+    x->size = src->shape[axis];
+    x->limit = src->shape[axis] - p->slice_size[axis];
+}
+
+enum err cpu_gather(const struct exec *x)
+{
+    const struct gather_params *p = x->node->params;
+    const struct arr *src = x->in[0];
+    size_t bytes = sizeof(struct task) + (size_t)p->n_axes * sizeof(struct index);
+    struct task *t = NULL;
+    struct shp slice = { .ndim = src->ndim };
+    enum err err;
+
+    TRY(arr_alloc(x->out[0], &be_cpu));
+    if (!(t = mem_alloc(bytes))) {
+        err = ERR_NO_MEMORY;
+        goto out;
+    }
+    memcpy(slice.d, p->slice_size, (size_t)src->ndim * sizeof slice.d[0]);
+    t->src = cpu_src(src);
+    t->out = cpu_dst(x->out[0]);
+    t->item = dt_size((enum dtype)src->dtype);
+    t->slice_size = shp_size(&slice);
+    t->n = x->out[0]->size / t->slice_size;
+    nest_make(&t->slice, &slice, src->strides);
+    t->n_axes = p->n_axes;
+    for (int k = 0; k < p->n_axes; k++)
+        fill_index(&t->index[k], x, k);
+    err = cpu_enqueue(x->strm, run_task, t, bytes);
+out:
+    mem_free(t);
+    return err;
+}
