@@ -2,8 +2,8 @@
  *
  * A block holds device addresses first (64 bit), then 64-bit and 32-bit fields, without padding, so
  * that C and GLSL's scalar layout agree. Up to 128 bytes travel as push constants; a larger block
- * goes through vk_enc_args, and its address is pushed. An address points at the first logical element
- * of its operand: a view's offset is already in it. */
+ * goes through vk_enc_args, and its address is pushed. An address points at the first logical
+ * element of its operand: a view's offset is already in it. */
 #ifdef VULKAN /* predefined by GLSL compilers */
 #define A_ADDR uint64_t
 #define A_U64 uint64_t
@@ -52,7 +52,8 @@ struct mm_batch_args {
     A_U32 reserved;
 };
 
-/* a is m x k, b is k x n. dst is row-major, or f32 sums of parts of k, one product after the other. */
+/* a is m x k, b is k x n. dst is row-major, or f32 sums of parts of k, one product after the other.
+ */
 struct gemm_args {
     A_ADDR a, b, c, dst;
     A_ADDR batch; /* mm_batch_args; 0: one dimension with the strides that follow */
@@ -66,7 +67,8 @@ struct gemm_args {
     A_U32 reserved;
 };
 
-/* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements. */
+/* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements.
+ */
 struct gemv_args {
     A_ADDR w, x, c, dst;
     A_ADDR batch; /* as above, w for a and x for b */
@@ -108,6 +110,62 @@ struct reduce_args {
     A_U32 n_outer;   /* col: outputs of the kept walks */
 };
 
+/* Softmax over rows of consecutive elements; the output is row-major. */
+#define SOFTMAX_BLOCKS 4 /* of 16 bytes that a lane holds */
+struct softmax_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR parts_addr; /* rows longer than a team holds: logsumexp parts of every row */
+    A_ADDR row_walk;   /* walk_args; 0: row_stride */
+    A_I64 row_stride;  /* input elements from row to row */
+    A_U64 n_rows;
+    A_U32 row_len;
+    A_U32 log2_team; /* lanes of one row, or of one piece of it */
+    A_U32 pieces;    /* workgroups of one row; 1 where a team holds it */
+    A_U32 reserved;
+};
+
+/* ---- gather: lengths and strides in units, see gather.comp ---- */
+#define GATHER_U8 0
+#define GATHER_U16 1
+#define GATHER_U32 2
+#define GATHER_U64 3
+#define GATHER_I8 4
+#define GATHER_I16 5
+#define GATHER_I32 6
+#define GATHER_I64 7
+
+/* One index array; in memory, each after the walk_args that goes over its elements. */
+struct gather_index {
+    A_ADDR addr;
+    A_I64 stride; /* source units per index */
+    A_I64 dim;    /* added to a negative index */
+    A_I64 last;   /* largest index whose slice is inside the source */
+    A_U32 code;   /* GATHER_<dtype> */
+    A_U32 reserved;
+};
+#define WALK_BYTES (8 * WALK_MAX + 4 * WALK_MAX + 8)
+#define GATHER_INDEX_BYTES (WALK_BYTES + 40)
+
+struct gather_args {
+    A_ADDR src_addr, out_addr;
+    A_ADDR index_addr; /* n_index times GATHER_INDEX_BYTES */
+    A_ADDR slice_walk; /* walk_args over one slice of the source; 0: its units are consecutive */
+    A_U64 n;           /* units of the output */
+    A_U64 slice;       /* units of one slice */
+    A_U32 n_index;
+    A_U32 reserved;
+};
+
+struct random_args {
+    A_ADDR key_addr, out_addr;
+    A_ADDR key_walk; /* walk_args over the keys; 0: key_stride */
+    A_I64 key_stride, word_stride;
+    A_U64 n_keys;
+    A_U64 key_bytes; /* output bytes of one key */
+    A_U32 pairs;     /* half of a key's words, rounded up */
+    A_U32 is_odd;    /* the last pair has one word */
+};
+
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
@@ -116,4 +174,10 @@ static_assert(sizeof(struct gemm_args) == 120, "padding");
 static_assert(sizeof(struct gemv_args) == 120, "padding");
 static_assert(sizeof(struct splitk_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
+static_assert(sizeof(struct softmax_args) == 64, "padding");
+static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
+static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
+              "padding");
+static_assert(sizeof(struct gather_args) == 56, "padding");
+static_assert(sizeof(struct random_args) == 64, "padding");
 #endif

@@ -1,0 +1,181 @@
+#include "backend/vulkan/families.h"
+#include "backend/vulkan/kern.h"
+#include "backend/vulkan/launch.h"
+#include "core/gate.h"
+
+/* Units that one lane of gather.comp copies. */
+#define PER_LANE 4
+#define MAX_INDEX NEST_OPERANDS
+
+static const int index_codes[DT_COUNT] = {
+    [DT_UINT8] = GATHER_U8 + 1,   [DT_UINT16] = GATHER_U16 + 1, [DT_UINT32] = GATHER_U32 + 1,
+    [DT_UINT64] = GATHER_U64 + 1, [DT_INT8] = GATHER_I8 + 1,    [DT_INT16] = GATHER_I16 + 1,
+    [DT_INT32] = GATHER_I32 + 1,  [DT_INT64] = GATHER_I64 + 1, /* 0: cannot index */
+};
+
+/* As gather.comp finds it in memory. */
+struct index_entry {
+    struct walk_args walk;
+    struct gather_index index;
+};
+
+struct job {
+    const struct gather_params *p;
+    const struct arr *src;
+    uint64_t src_addr;
+    struct nest slice; /* over the source, in elements, then in units */
+    int64_t per_unit;  /* elements */
+};
+
+/* ---- variants ---- */
+
+static const struct variant {
+    enum kern_id kern;
+    uint32_t bytes;
+} variants[] = {
+    { KERN_GATHER_16, 16 }, { KERN_GATHER_8, 8 }, { KERN_GATHER_4, 4 },
+    { KERN_GATHER_2, 2 },   { KERN_GATHER_1, 1 },
+};
+
+/* True if every slice is a whole number of units, each unit consecutive and aligned. */
+static bool accepts(const struct variant *v, const struct job *j)
+{
+    const struct nest *s = &j->slice;
+    int64_t item = (int64_t)dt_size((enum dtype)j->src->dtype), per_unit = v->bytes / item;
+    int last = s->ndim - 1;
+
+    if (per_unit <= 1)
+        return v->bytes == item;
+    if (!gate_on(GATE_VK_GATHER_WIDE) || last < 0 || s->stride[0][last] != 1 ||
+        s->dim[last] % per_unit || j->src_addr % v->bytes)
+        return false;
+    for (int i = 0; i < last; i++)
+        if (s->stride[0][i] % per_unit)
+            return false;
+    for (int i = 0; i < j->p->n_axes; i++)
+        if (j->src->strides[j->p->axis[i]] % per_unit)
+            return false;
+    return true;
+}
+
+static const struct variant *choose_variant(struct job *j)
+{
+    const struct variant *v = variants;
+
+    while (!accepts(v, j)) /* an element is 1, 2, 4 or 8 bytes: its own row accepts it */
+        v++;
+    j->per_unit = v->bytes / (int64_t)dt_size((enum dtype)j->src->dtype);
+    return v;
+}
+
+/* ---- arguments ---- */
+
+static void collapse_slice(struct job *j)
+{
+    const int64_t *strides = j->src->strides;
+    struct shp shape = { .ndim = j->src->ndim };
+
+    for (int i = 0; i < shape.ndim; i++)
+        shape.d[i] = j->p->slice_size[i];
+    shp_collapse(&j->slice, &shape, &strides, 1);
+}
+
+static enum err set_slice(struct gather_args *a, struct job *j, struct vk_enc *e)
+{
+    struct nest *s = &j->slice;
+    int last = s->ndim - 1;
+    struct walk_args walk;
+
+    a->slice = 1;
+    for (int i = 0; i <= last; i++)
+        a->slice *= (uint64_t)s->dim[i];
+    a->slice /= (uint64_t)j->per_unit;
+    if (j->per_unit > 1) {
+        s->dim[last] /= j->per_unit;
+        for (int i = 0; i < last; i++)
+            s->stride[0][i] /= j->per_unit;
+    }
+    if (last < 0 || (last == 0 && s->stride[0][0] == 1))
+        return ERR_OK;
+    launch_walk(&walk, s->dim, s->stride[0], s->ndim);
+    return vk_enc_args(e, &a->slice_walk, &walk, sizeof walk);
+}
+
+static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
+                           const struct arr *index)
+{
+    int axis = j->p->axis[k], code = index_codes[index->dtype];
+    const int64_t *strides = index->strides;
+    struct nest nest;
+    struct shp shape;
+
+    if (!code)
+        return err_set(ERR_UNSUPPORTED, "[gather] cannot index with %s",
+                       dt_name((enum dtype)index->dtype));
+    arr_shape(&shape, index);
+    shp_collapse(&nest, &shape, &strides, 1);
+    launch_walk(&x->walk, nest.dim, nest.stride[0], nest.ndim);
+    x->index.stride = j->src->strides[axis] / j->per_unit;
+    x->index.dim = j->src->shape[axis];
+    x->index.last = j->src->shape[axis] - j->p->slice_size[axis];
+    x->index.code = (uint32_t)code - 1;
+    x->index.reserved = 0;
+    return ERR_OK;
+}
+
+static enum err set_indices(struct gather_args *a, const struct job *j, struct vk_enc *e,
+                            struct arr *const *indices)
+{
+    struct index_entry entries[MAX_INDEX];
+    enum err err = ERR_OK;
+
+    for (uint32_t k = 0; k < a->n_index; k++) {
+        TRY(fill_entry(&entries[k], j, (int)k, indices[k]));
+        TRY(vk_enc_read(e, &entries[k].index.addr, indices[k]));
+    }
+    if (a->n_index)
+        TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0]));
+out:
+    return err;
+}
+
+static enum err encode(const struct exec *x, struct vk_enc *e)
+{
+    struct job j = { .p = x->node->params, .src = x->in[0] };
+    struct gather_args a = { .n_index = (uint32_t)j.p->n_axes };
+    uint32_t workgroup = launch_workgroup();
+    const struct vk_pipe *pipe;
+    enum err err;
+
+    TRY(vk_enc_read(e, &j.src_addr, j.src));
+    collapse_slice(&j);
+    const struct variant *v = choose_variant(&j);
+    TRY(set_slice(&a, &j, e));
+    TRY(set_indices(&a, &j, e, x->in + 1));
+    TRY(vk_enc_write(e, &a.out_addr, x->out[0]));
+    a.src_addr = j.src_addr;
+    a.n = x->out[0]->size / (uint64_t)j.per_unit;
+    TRY(kern_pipe(&pipe, v->kern, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
+    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
+                        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * PER_LANE))));
+out:
+    return err;
+}
+
+enum err vk_gather(const struct exec *x)
+{
+    const struct gather_params *p = x->node->params;
+    struct vk_enc *e;
+    enum err err;
+
+    if (p->n_axes > MAX_INDEX)
+        return err_set(ERR_UNSUPPORTED, "[gather] at most %d index arrays on Vulkan, got %d",
+                       MAX_INDEX, p->n_axes);
+    TRY(arr_alloc(x->out[0], x->strm->be));
+    if (!x->out[0]->size)
+        goto out;
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(encode(x, e));
+out:
+    return err;
+}

@@ -1,0 +1,91 @@
+#version 450
+// out[i, j] = src[indices of position i, j in the slice], for elements of any dtype as units of 1 to
+// 16 bytes. An index that is negative counts from the end; one that is out of range is clamped.
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "index.glsl"
+
+ARGS(gather_args);
+
+#if UNIT_BYTES == 1
+#define UNIT uint8_t
+#define UnitBuf U8Buf
+#elif UNIT_BYTES == 2
+#define UNIT uint16_t
+#define UnitBuf U16Buf
+#elif UNIT_BYTES == 4
+#define UNIT uint
+#define UnitBuf U32Buf
+#elif UNIT_BYTES == 8
+#define UNIT uint64_t
+#define UnitBuf U64Buf
+#else
+#define UNIT uvec4
+#define UnitBuf U128Buf
+#endif
+
+BUF(I8Buf, int8_t, 1);
+BUF(I16Buf, int16_t, 2);
+BUF(I64Buf, int64_t, 8);
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Index
+{
+    gather_index x;
+};
+
+#define PER_LANE 4u
+
+int64_t read_index(uint64_t address, uint code, int64_t i)
+{
+    switch (code) {
+    case GATHER_U8: return int64_t(AT(U8Buf, address, 1, i));
+    case GATHER_U16: return int64_t(AT(U16Buf, address, 2, i));
+    case GATHER_U32: return int64_t(AT(U32Buf, address, 4, i));
+    case GATHER_I8: return int64_t(AT(I8Buf, address, 1, i));
+    case GATHER_I16: return int64_t(AT(I16Buf, address, 2, i));
+    case GATHER_I32: return int64_t(AT(I32Buf, address, 4, i));
+    case GATHER_U64: return int64_t(min(AT(U64Buf, address, 8, i), 0x7ffffffffffffffful));
+    default: return AT(I64Buf, address, 8, i);
+    }
+}
+
+// Offset of the slice that position i selects.
+int64_t position_offset(uint64_t i)
+{
+    int64_t offset = 0l;
+    for (uint k = 0u; k < p.n_index; k++) {
+        uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
+        Index index = Index(at + uint64_t(WALK_BYTES));
+        int64_t value = read_index(index.x.addr, index.x.code, walk_offset(Walk(at), i));
+        value += value < 0l ? index.x.dim : 0l;
+        offset += clamp(value, 0l, index.x.last) * index.x.stride;
+    }
+    return offset;
+}
+
+int64_t source_offset(uint64_t unit)
+{
+    bool small = p.n <= 0xfffffffful; // 64-bit divisions cost a subroutine
+    uint64_t i = small ? uint64_t(uint(unit) / uint(p.slice)) : unit / p.slice;
+    uint64_t j = unit - i * p.slice;
+    int64_t inside = p.slice_walk == 0ul ? int64_t(j) : walk_offset(Walk(p.slice_walk), j);
+    return position_offset(i) + inside;
+}
+
+void main()
+{
+    uint64_t group = grid_index() / uint64_t(gl_WorkGroupSize.x);
+    uint64_t first = group * uint64_t(gl_WorkGroupSize.x * PER_LANE) + uint64_t(gl_LocalInvocationID.x);
+    int64_t from[PER_LANE];
+    UNIT v[PER_LANE];
+
+    [[unroll]] for (uint k = 0u; k < PER_LANE; k++)
+        from[k] = source_offset(min(first + uint64_t(k * gl_WorkGroupSize.x), p.n - 1ul));
+    [[unroll]] for (uint k = 0u; k < PER_LANE; k++)
+        v[k] = AT(UnitBuf, p.src_addr, UNIT_BYTES, from[k]);
+    [[unroll]] for (uint k = 0u; k < PER_LANE; k++) {
+        uint64_t to = first + uint64_t(k * gl_WorkGroupSize.x);
+        if (to < p.n)
+            AT(UnitBuf, p.out_addr, UNIT_BYTES, to) = v[k];
+    }
+}

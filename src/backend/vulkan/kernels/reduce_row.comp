@@ -1,0 +1,103 @@
+#version 450
+// Reductions whose lanes share an output: neighbouring lanes read neighbouring elements of the
+// reduced axes. A team of lanes makes one output, or one slice of it.
+#extension GL_GOOGLE_include_directive : require
+#include "reduce_head.glsl"
+
+uint team;  // lanes per team
+uint lane;  // of this invocation in its team
+
+void take_words(inout PART part, uvec4 words, uint index)
+{
+    VAL v[DT_PER16];
+    dt_unpack(words, v);
+    part_take_block(part, v, index);
+}
+
+// Elements [begin, end) of a run of consecutive elements whose first one is at address. Loads of 16
+// bytes where the address allows, four of them in flight; single elements at both ends.
+void take_run(inout PART part, uint64_t address, uint begin, uint end)
+{
+    uint64_t first = address + uint64_t(begin) * uint64_t(DT_BYTES);
+    uint n = end - begin;
+    uint head = min(n, ((16u - (uint(first) & 15u)) & 15u) / uint(DT_BYTES));
+    uint blocks = (n - head) / uint(DT_PER16);
+    uint tail = head + blocks * uint(DT_PER16);
+    U128Buf body = U128Buf(first + uint64_t(head) * uint64_t(DT_BYTES));
+    uint index = begin + head;
+
+    for (uint i = lane; i < n - (tail - head); i += team) {
+        uint at = begin + (i < head ? i : i + (tail - head));
+        part_take(part, dt_get(address, int64_t(at)), at);
+    }
+    // The last round repeats a load instead of leaving one out: all four stay in flight.
+    for (uint b = lane; b < blocks; b += 4u * team) {
+        uvec4 w[4];
+        [[unroll]] for (uint k = 0u; k < 4u; k++)
+            w[k] = body.v[min(b + k * team, blocks - 1u)];
+        [[unroll]] for (uint k = 0u; k < 4u; k++)
+            if (b + k * team < blocks)
+                take_words(part, w[k], index + (b + k * team) * uint(DT_PER16));
+    }
+}
+
+void take_runs(inout PART part, uint64_t address, uint64_t begin, uint64_t end)
+{
+    uint64_t run = uint64_t(p.run);
+    while (begin < end) {
+        uint64_t row = p.n_red == run ? 0ul : begin / run;
+        uint from = uint(begin - row * run);
+        uint to = uint(min(run, uint64_t(from) + (end - begin)));
+        int64_t offset = axis_offset(p.red_walk, p.red_stride, row * run);
+        take_run(part, address + uint64_t(offset * int64_t(DT_BYTES)), from, to);
+        begin += uint64_t(to - from);
+    }
+}
+
+VAL element(uint64_t address, uint64_t r)
+{
+    return dt_get(address, axis_offset(p.red_walk, p.red_stride, r));
+}
+
+// Any strides: one element at a time, four loads in flight.
+void take_elements(inout PART part, uint64_t address, uint64_t begin, uint64_t end)
+{
+    uint64_t step = uint64_t(team);
+    for (uint64_t r = begin + uint64_t(lane); r < end; r += 4ul * step) {
+        VAL v[4];
+        [[unroll]] for (int k = 0; k < 4; k++)
+            v[k] = element(address, min(r + uint64_t(k) * step, end - 1ul));
+        [[unroll]] for (int k = 0; k < 4; k++)
+            if (r + uint64_t(k) * step < end)
+                part_take(part, v[k], uint(r + uint64_t(k) * step));
+    }
+}
+
+void main()
+{
+    team = 1u << p.log2_team;
+    lane = lane_id() & (team - 1u);
+    uint64_t item = uint64_t(group_index()) * uint64_t(gl_WorkGroupSize.x >> p.log2_team) +
+                    uint64_t(lane_id() >> p.log2_team);
+    uint64_t slice = 0ul, o = item;
+    if (p.slices > 1u) {
+        slice = uint64_t(uint(item) / uint(p.n_out));
+        o = item - slice * p.n_out;
+    }
+    bool live = slice < uint64_t(p.slices) && o < p.n_out;
+    PART part = part_init();
+
+    if (live) {
+        uint64_t address = p.in_addr + uint64_t(axis_offset(p.kept_walk, p.kept_stride, o) *
+                                                int64_t(DT_BYTES));
+        uint64_t begin = slice * p.chunk;
+        uint64_t end = min(p.n_red, begin + p.chunk);
+        if (WIDE)
+            take_runs(part, address, begin, end);
+        else
+            take_elements(part, address, begin, end);
+    }
+    part = team_join(part, 1u, team);
+    if (live && lane == 0u)
+        put(slice, int64_t(o), part);
+}

@@ -1,0 +1,21 @@
+/* What the kernel families share on the host side: grids, team sizes, walks. */
+#pragma once
+
+#include "backend/vulkan/encoder.h"
+#include "backend/vulkan/kernels/args.h"
+
+/* Threads of a workgroup in kernels that have no reason for another size; a power of two. */
+uint32_t launch_workgroup(void);
+
+/* A grid of at least n workgroups, which the kernel numbers x first; x, y and z are each limited,
+ * so the last workgroups may have nothing to do. */
+struct vk_grid launch_grid(uint64_t n);
+
+/* Workgroups that keep the device busy; what is below is worth cutting into smaller pieces. */
+uint64_t launch_busy_groups(void);
+
+/* Exponent of the smallest power of two that is not below n; 0 for n <= 1. */
+uint32_t launch_log2(uint64_t n);
+
+/* The nest dim[0..n), innermost last, without regard to contents beyond n. */
+void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride, int n);

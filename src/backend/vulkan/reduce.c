@@ -1,0 +1,390 @@
+#include "backend/vulkan/reduce.h"
+
+#include "backend/vulkan/families.h"
+#include "backend/vulkan/launch.h"
+#include "core/gate.h"
+
+/* Loads that one lane should have to do before more lanes are put to work: they are in flight
+ * together. */
+#define LOADS_IN_FLIGHT 4
+
+/* Runs of consecutive elements below this are walked element by element. */
+#define MIN_RUN_BYTES 64
+
+/* Lanes along the kept axis in one workgroup: 512 bytes in a row when each loads 16. */
+#define MAX_LOG2_COLS 5
+
+/* llvmpipe ends all loops of an invocation after 65,535 trips in total, without an error. */
+#define MAX_TRIPS 30000
+
+struct variant {
+    enum reduce_walk walk;
+    bool wide;
+    enum gate gate;
+    bool (*accepts)(const struct vk_reduction *r, uint64_t in_addr);
+};
+
+/* One reduction with everything decided. */
+struct job {
+    const struct vk_reduction *r;
+    const struct variant *v;
+    uint64_t in_addr;
+    uint32_t workgroup;
+    uint32_t held;   /* elements of one load */
+    int lane;        /* axis of plan->kept that lanes follow, -1 in rows */
+    uint64_t groups; /* workgroups of one slice */
+    struct reduce_args args;
+};
+
+static uint32_t elements_per_16(const struct vk_reduction *r)
+{
+    return 16 / (uint32_t)dt_size((enum dtype)r->in->dtype);
+}
+
+/* ---- variants ---- */
+
+static bool row_is_wide(const struct vk_reduction *r, uint64_t in_addr)
+{
+    const struct reduce_axes *red = &r->plan->red;
+    int last = red->n - 1;
+
+    (void)in_addr; /* rows are aligned by the kernel */
+    if (last < 0 || red->in[last] != 1)
+        return false;
+    return red->n == 1 ||
+           red->dim[last] * (int64_t)dt_size((enum dtype)r->in->dtype) >= MIN_RUN_BYTES;
+}
+
+static bool all_multiples(const struct reduce_axes *a, int but, int64_t of)
+{
+    for (int i = 0; i < a->n; i++)
+        if (i != but && a->in[i] % of)
+            return false;
+    return true;
+}
+
+static bool col_is_wide(const struct vk_reduction *r, uint64_t in_addr)
+{
+    const struct reduce_plan *p = r->plan;
+    uint32_t per16 = elements_per_16(r);
+    int lane = p->lane;
+
+    if (p->kept.in[lane] != 1 || p->kept.dim[lane] % per16 || in_addr % 16)
+        return false;
+    if ((uint64_t)launch_workgroup() * per16 * r->part_bytes > vk_limits_get()->shared_memory)
+        return false;
+    return all_multiples(&p->kept, lane, per16) && all_multiples(&p->red, -1, per16);
+}
+
+static bool always(const struct vk_reduction *r, uint64_t in_addr)
+{
+    (void)r;
+    (void)in_addr;
+    return true;
+}
+
+static const struct variant variants[] = {
+    { REDUCE_ROWS, true, GATE_VK_REDUCE_WIDE, row_is_wide },
+    { REDUCE_COLS, true, GATE_VK_REDUCE_WIDE, col_is_wide },
+    { REDUCE_ROWS, false, GATE_COUNT, always },
+    { REDUCE_COLS, false, GATE_COUNT, always }, /* general: these two accept everything */
+};
+
+static const struct variant *choose_variant(const struct vk_reduction *r, uint64_t in_addr)
+{
+    const struct variant *v = variants;
+
+    while (v->walk != r->plan->walk || (v->gate != GATE_COUNT && !gate_on(v->gate)) ||
+           !v->accepts(r, in_addr))
+        v++;
+    return v;
+}
+
+/* ---- geometry ---- */
+
+static uint64_t trips_per_load(const struct reduce_axes *red)
+{
+    return 1 + (red->n > 1 ? (uint64_t)red->n * LOADS_IN_FLIGHT : 0);
+}
+
+/* Cuts the reduced elements into slices of a multiple of `grain` elements. */
+static void set_slices(struct job *j, uint64_t slices, uint64_t grain)
+{
+    uint64_t n_red = j->args.n_red;
+    uint64_t chunk = (uint64_t)ceil_div((int64_t)n_red, (int64_t)MAX(slices, 1u));
+
+    j->args.chunk = (uint64_t)ceil_div((int64_t)chunk, (int64_t)grain) * grain;
+    j->args.slices = n_red ? (uint32_t)ceil_div((int64_t)n_red, (int64_t)j->args.chunk) : 1;
+}
+
+/* Slices that occupy the device without making the loads of a lane too few, and that keep its trips
+ * below the limit. `rounds`: trips of the main loop without slices. */
+static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
+{
+    uint64_t busy = launch_busy_groups();
+    uint64_t wanted = j->groups < busy ? MIN(busy / j->groups, rounds / 2) : 1;
+    uint64_t trips = rounds * trips_per_load(&j->r->plan->red);
+
+    return MAX(wanted, trips / MAX_TRIPS + 1);
+}
+
+static void plan_rows(struct job *j)
+{
+    const struct reduce_plan *p = j->r->plan;
+    uint64_t loads = p->n_red / j->held + 1, lanes = loads / LOADS_IN_FLIGHT + 1;
+    uint32_t max = launch_log2(j->workgroup), log2;
+    uint64_t busy = launch_busy_groups() * j->workgroup;
+
+    j->args.run = p->red.n ? (uint32_t)p->red.dim[p->red.n - 1] : 1;
+    if (j->v->wide) /* lanes beyond a run would idle */
+        max = MIN(max, launch_log2(j->args.run / j->held + 1));
+    log2 = MIN(launch_log2(lanes), max);
+    while (log2 < max && (1ull << log2) < loads && p->n_out << log2 < busy)
+        log2++;
+    j->args.log2_team = log2;
+    j->groups = (uint64_t)ceil_div((int64_t)p->n_out, j->workgroup >> log2);
+    uint64_t rounds = (loads >> log2) / LOADS_IN_FLIGHT + 1;
+    if (j->v->wide && p->red.n > 1) /* every run has a round of its own, and its ends */
+        rounds += 4 * (p->n_red / j->args.run);
+    set_slices(j, wanted_slices(j, rounds), 64);
+}
+
+static void plan_cols(struct job *j)
+{
+    const struct reduce_plan *p = j->r->plan;
+    uint64_t units = (uint64_t)p->kept.dim[j->lane] / j->held;
+    uint32_t all = launch_log2(j->workgroup), rows;
+    uint32_t cols = MIN(launch_log2(units), MAX_LOG2_COLS);
+
+    /* As many rows as have enough loads to do; the rest of the workgroup goes along the lanes. */
+    rows = MIN(all - cols, launch_log2(p->n_red / LOADS_IN_FLIGHT));
+    cols = MIN(all - rows, launch_log2(units));
+    rows = all - cols;
+    j->args.run = (uint32_t)units;
+    j->args.log2_team = cols;
+    j->args.n_outer = (uint32_t)(p->n_out / (uint64_t)p->kept.dim[j->lane]);
+    j->groups = (uint64_t)ceil_div((int64_t)units, 1ll << cols) * j->args.n_outer;
+    set_slices(j, wanted_slices(j, (p->n_red >> rows) / LOADS_IN_FLIGHT + 1), 1ull << rows);
+}
+
+/* ---- arguments ---- */
+
+/* The kept axes without the one that lanes follow. */
+static void outer_axes(struct reduce_axes *a, const struct job *j)
+{
+    const struct reduce_axes *kept = &j->r->plan->kept;
+
+    a->n = 0;
+    for (int i = 0; i < kept->n; i++) {
+        if (i == j->lane)
+            continue;
+        a->dim[a->n] = kept->dim[i];
+        a->in[a->n] = kept->in[i];
+        a->out[a->n] = kept->out[i];
+        a->n++;
+    }
+}
+
+static enum err set_axes(struct job *j, struct vk_enc *e)
+{
+    const struct reduce_axes *red = &j->r->plan->red;
+    struct reduce_args *a = &j->args;
+    struct walk_args walks[3];
+    struct reduce_axes kept;
+    uint64_t addr;
+
+    outer_axes(&kept, j);
+    if (kept.n == 1) {
+        a->kept_stride = kept.in[0];
+        a->kept_out_stride = kept.out[0];
+    }
+    if (red->n == 1)
+        a->red_stride = red->in[0];
+    if (kept.n <= 1 && red->n <= 1)
+        return ERR_OK;
+    launch_walk(&walks[0], kept.dim, kept.in, kept.n);
+    launch_walk(&walks[1], kept.dim, kept.out, kept.n);
+    launch_walk(&walks[2], red->dim, red->in, red->n);
+    enum err err = vk_enc_args(e, &addr, walks, sizeof walks);
+    a->kept_walk = kept.n > 1 ? addr : 0;
+    a->kept_out_walk = kept.n > 1 ? addr + sizeof walks[0] : 0;
+    a->red_walk = red->n > 1 ? addr + 2 * sizeof walks[0] : 0;
+    return err;
+}
+
+static enum err plan_job(struct job *j, struct vk_enc *e, const struct vk_reduction *r)
+{
+    const struct reduce_plan *p = r->plan;
+
+    *j = (struct job){ .r = r, .workgroup = launch_workgroup(), .lane = -1, .held = 1 };
+    enum err err = vk_enc_read(e, &j->in_addr, r->in);
+    if (err)
+        return err;
+    j->in_addr += (uint64_t)(p->offset * (int64_t)dt_size((enum dtype)r->in->dtype));
+    j->v = choose_variant(r, j->in_addr);
+    j->args.in_addr = j->in_addr;
+    j->args.n_out = p->n_out;
+    j->args.n_red = p->n_red;
+    if (j->v->wide)
+        j->held = elements_per_16(r);
+    if (p->walk == REDUCE_ROWS) {
+        plan_rows(j);
+    } else {
+        j->lane = p->lane;
+        j->args.lane_stride = p->kept.in[p->lane];
+        j->args.lane_out_stride = p->kept.out[p->lane];
+        plan_cols(j);
+    }
+    return set_axes(j, e);
+}
+
+/* ---- encoding ---- */
+
+struct stage {
+    enum kern_id kern;
+    uint32_t wide, out_parts, in_parts;
+    uint32_t shared_parts;
+    uint64_t groups;
+};
+
+static enum err dispatch(struct vk_enc *e, const struct job *j, const struct reduce_args *args,
+                         const struct stage *s)
+{
+    uint32_t spec[] = { j->workgroup,   1, 1, j->r->kind, s->wide, s->out_parts, s->in_parts,
+                        s->shared_parts };
+    const struct vk_pipe *pipe;
+    enum err err;
+
+    TRY(kern_pipe(&pipe, s->kern, j->r->in->dtype, spec, ARRAY_LEN(spec)));
+    TRY(vk_enc_dispatch(e, pipe, args, sizeof *args, launch_grid(s->groups)));
+out:
+    return err;
+}
+
+/* Where a stage writes: the output, or parts in scratch memory. */
+static enum err bind_out(struct vk_enc *e, const struct job *j, uint64_t *addr, uint64_t parts)
+{
+    if (!parts)
+        return vk_enc_write(e, addr, j->r->out);
+    return vk_enc_scratch(e, addr, parts * j->r->part_bytes);
+}
+
+static enum err first_stage(struct vk_enc *e, struct job *j)
+{
+    bool rows = j->r->plan->walk == REDUCE_ROWS, parts = j->args.slices > 1 || !j->r->out;
+    struct stage s = { .kern = rows ? j->r->row : j->r->col,
+                       .wide = j->v->wide,
+                       .out_parts = parts,
+                       .shared_parts = j->workgroup * (rows ? 1 : j->held) };
+    enum err err;
+
+    TRY(bind_out(e, j, &j->args.out_addr, parts ? j->args.slices * j->args.n_out : 0));
+    s.groups = rows ? (uint64_t)ceil_div((int64_t)(j->args.n_out * j->args.slices),
+                                         j->workgroup >> j->args.log2_team)
+                    : j->groups * j->args.slices;
+    TRY(dispatch(e, j, &j->args, &s));
+out:
+    return err;
+}
+
+/* Joins the slices: the parts are a matrix of slices times outputs. */
+static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
+{
+    uint64_t n_out = j->args.n_out, slices = j->args.slices;
+    uint32_t all = launch_log2(j->workgroup), cols = MIN(launch_log2(n_out), MAX_LOG2_COLS);
+    struct reduce_args args = { .in_addr = j->args.out_addr,
+                                .n_out = n_out,
+                                .n_red = slices,
+                                .red_stride = (int64_t)n_out,
+                                .lane_stride = 1,
+                                .lane_out_stride = 1,
+                                .chunk = slices,
+                                .slices = 1,
+                                .run = (uint32_t)n_out,
+                                .n_outer = 1 };
+    enum err err;
+
+    cols = MAX(cols, all - MIN(all, launch_log2(slices)));
+    args.log2_team = cols;
+    vk_enc_scratch_read(e, args.in_addr, n_out * slices * j->r->part_bytes);
+    TRY(bind_out(e, j, &args.out_addr, j->r->out ? 0 : n_out));
+    TRY(dispatch(e, j, &args,
+                 &(struct stage){ .kern = j->r->col,
+                                  .out_parts = !j->r->out,
+                                  .in_parts = 1,
+                                  .shared_parts = j->workgroup,
+                                  .groups = (uint64_t)ceil_div((int64_t)n_out, 1ll << cols) }));
+    if (parts)
+        *parts = args.out_addr;
+out:
+    return err;
+}
+
+enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uint64_t *parts)
+{
+    struct job j;
+    enum err err;
+
+    TRY(plan_job(&j, e, r));
+    TRY(first_stage(e, &j));
+    if (parts)
+        *parts = j.args.out_addr;
+    if (j.args.slices > 1)
+        TRY(second_stage(e, &j, parts));
+out:
+    return err;
+}
+
+/* ---- the family ---- */
+
+/* What the kernels write for a kind; the op layer asks for nothing else. */
+static enum dtype result_dtype(enum reduce_kind kind, enum dtype t)
+{
+    bool small = dt_size(t) <= 4;
+
+    if (kind == REDUCE_AND || kind == REDUCE_OR)
+        return DT_BOOL;
+    if (kind == REDUCE_MIN || kind == REDUCE_MAX)
+        return t;
+    switch (dt_table[t].kind) {
+    case DT_KIND_B:
+        return DT_INT32;
+    case DT_KIND_U:
+        return small ? DT_UINT32 : t;
+    case DT_KIND_I:
+        return small ? DT_INT32 : t;
+    default:
+        return t;
+    }
+}
+
+enum err vk_reduce(const struct exec *x)
+{
+    const struct reduce_params *params = x->node->params;
+    enum reduce_kind kind = (enum reduce_kind)params->kind;
+    struct arr *in = x->in[0], *out = x->out[0];
+    enum dtype t = (enum dtype)in->dtype;
+    struct reduce_plan plan;
+    struct vk_enc *e;
+    enum err err;
+
+    if (out->dtype != result_dtype(kind, t) || !kern_is_usable(KERN_REDUCE_ROW, t))
+        return err_set(ERR_UNSUPPORTED, "[reduce] no Vulkan kernel from %s to %s", dt_name(t),
+                       dt_name((enum dtype)out->dtype));
+    TRY(arr_alloc(out, x->strm->be));
+    if (!out->size)
+        goto out;
+    reduce_plan_make(&plan, in, params->axis, params->n, reduce_kind_order(kind));
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(vk_reduction_encode(e,
+                            &(struct vk_reduction){ .row = KERN_REDUCE_ROW,
+                                                    .col = KERN_REDUCE_COL,
+                                                    .kind = (uint32_t)kind,
+                                                    .part_bytes = dt_size(t) == 8 ? 8 : 4,
+                                                    .plan = &plan,
+                                                    .in = in,
+                                                    .out = out },
+                            NULL));
+out:
+    return err;
+}

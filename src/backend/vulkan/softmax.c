@@ -1,0 +1,161 @@
+/* Softmax and logsumexp over the last axis. */
+#include "backend/common/families.h"
+#include "backend/vulkan/families.h"
+#include "backend/vulkan/launch.h"
+#include "backend/vulkan/reduce.h"
+
+/* Rows up to this many blocks get a lane per block: they stay inside a subgroup of most devices. */
+#define SHORT_BLOCKS 32
+
+static enum err logsumexp(struct vk_enc *e, const struct arr *in, const struct arr *out,
+                          uint64_t *parts)
+{
+    int32_t axis = in->ndim - 1;
+    struct reduce_plan plan;
+
+    reduce_plan_make(&plan, in, &axis, 1, REDUCE_ANY_ORDER);
+    return vk_reduction_encode(e,
+                               &(struct vk_reduction){ .row = KERN_LOGSUMEXP_ROW,
+                                                       .col = KERN_LOGSUMEXP_COL,
+                                                       .part_bytes = 8,
+                                                       .plan = &plan,
+                                                       .in = in,
+                                                       .out = out },
+                               parts);
+}
+
+static enum err check_dtype(const struct exec *x, enum kern_id kern, const char *name)
+{
+    enum dtype t = (enum dtype)x->in[0]->dtype;
+
+    if (x->out[0]->dtype == t && x->in[0]->ndim > 0 && kern_is_usable(kern, t))
+        return ERR_OK;
+    return err_set(ERR_UNSUPPORTED, "[%s] no Vulkan kernel for %s", name, dt_name(t));
+}
+
+enum err vk_logsumexp(const struct exec *x)
+{
+    struct vk_enc *e;
+    enum err err;
+
+    TRY(check_dtype(x, KERN_LOGSUMEXP_ROW, "logsumexp"));
+    TRY(arr_alloc(x->out[0], x->strm->be));
+    if (!x->out[0]->size)
+        goto out;
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(logsumexp(e, x->in[0], x->out[0], NULL));
+out:
+    return err;
+}
+
+/* ---- softmax ---- */
+
+/* Gives out storage and says what to read: the input where its rows are consecutive, else a copy of
+ * it that becomes the output. A row is read before it is written by the same lanes, so an input
+ * that nobody else needs is reused. */
+static enum err prepare(const struct exec *x, struct arr **in)
+{
+    struct arr *out = x->out[0];
+    const struct be *be = x->strm->be;
+    enum err err = ERR_OK;
+
+    *in = x->in[0];
+    if ((*in)->strides[(*in)->ndim - 1] != 1 && (*in)->shape[(*in)->ndim - 1] != 1) {
+        TRY(be_copy_dense(x->strm, out, *in));
+        *in = out;
+    } else if ((*in)->flags & LAYOUT_ROW && arr_can_donate_to(*in, out, be)) {
+        arr_share_all(out, *in);
+    } else {
+        TRY(arr_alloc(out, be));
+    }
+out:
+    return err;
+}
+
+static enum err set_rows(struct vk_enc *e, struct softmax_args *a, const struct arr *in)
+{
+    const int64_t *strides = in->strides;
+    struct walk_args walk;
+    struct nest nest;
+    struct shp rows;
+
+    arr_shape(&rows, in);
+    rows.ndim--;
+    shp_collapse(&nest, &rows, &strides, 1);
+    if (nest.ndim <= 1) {
+        a->row_stride = nest.ndim ? nest.stride[0][0] : 0;
+        return ERR_OK;
+    }
+    launch_walk(&walk, nest.dim, nest.stride[0], nest.ndim);
+    return vk_enc_args(e, &a->row_walk, &walk, sizeof walk);
+}
+
+/* Lanes for a row: one per block when it is short, else one for SOFTMAX_BLOCKS of them. False where
+ * a workgroup cannot hold it. */
+static bool fit_row(uint32_t *log2_team, uint32_t *workgroup, uint64_t blocks)
+{
+    uint64_t lanes =
+        blocks <= SHORT_BLOCKS ? blocks : (uint64_t)ceil_div((int64_t)blocks, SOFTMAX_BLOCKS);
+
+    *log2_team = launch_log2(lanes);
+    *workgroup = MAX(launch_workgroup(), 1u << MIN(*log2_team, 16));
+    return *workgroup <= vk_limits_get()->max_workgroup_size;
+}
+
+/* 16-byte blocks that the longest of the rows touches. */
+static uint64_t blocks_of_row(const struct arr *in)
+{
+    uint64_t item = dt_size((enum dtype)in->dtype), row_len = (uint64_t)in->shape[in->ndim - 1];
+    bool aligned = in->offset % 16 == 0;
+
+    for (int i = 0; i < in->ndim - 1; i++)
+        aligned &= in->shape[i] == 1 || in->strides[i] * (int64_t)item % 16 == 0;
+    return (row_len * item + (aligned ? 15 : 30)) / 16;
+}
+
+static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
+{
+    uint32_t row_len = (uint32_t)in->shape[in->ndim - 1];
+    struct softmax_args a = { .n_rows = in->size / row_len, .row_len = row_len, .pieces = 1 };
+    uint64_t blocks = blocks_of_row(in);
+    uint32_t workgroup;
+    uint64_t groups;
+    const struct vk_pipe *pipe;
+    enum err err;
+
+    bool has_parts = !fit_row(&a.log2_team, &workgroup, blocks);
+    if (has_parts) {
+        workgroup = launch_workgroup();
+        a.log2_team = launch_log2(workgroup);
+        a.pieces = (uint32_t)ceil_div((int64_t)blocks, workgroup * SOFTMAX_BLOCKS);
+        TRY(logsumexp(e, in, NULL, &a.parts_addr));
+        vk_enc_scratch_read(e, a.parts_addr, a.n_rows * 8);
+    }
+    groups = (uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> a.log2_team) * a.pieces;
+    TRY(set_rows(e, &a, in));
+    TRY(vk_enc_read(e, &a.in_addr, in));
+    TRY(vk_enc_write(e, &a.out_addr, out));
+    TRY(kern_pipe(&pipe, KERN_SOFTMAX, in->dtype,
+                  (uint32_t[]){ workgroup, 1, 1, has_parts, workgroup }, 5));
+    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups)));
+out:
+    return err;
+}
+
+enum err vk_softmax(const struct exec *x)
+{
+    struct arr *in;
+    struct vk_enc *e;
+    enum err err;
+
+    TRY(check_dtype(x, KERN_SOFTMAX, "softmax"));
+    if (!x->out[0]->size) {
+        TRY(arr_alloc(x->out[0], x->strm->be));
+        goto out;
+    }
+    TRY(prepare(x, &in));
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(encode(e, in, x->out[0]));
+out:
+    return err;
+}
