@@ -14,7 +14,7 @@ struct strm *vkt_stream(void)
 {
     struct strm *s = NULL;
 
-    assert_int_equal(strm_new(&s, (struct dev){ DEV_GPU, 0 }), ERR_OK);
+    assert_ok(strm_new(&s, (struct dev){ DEV_GPU, 0 }));
     return s;
 }
 
@@ -23,8 +23,8 @@ struct arr *vkt_array(struct strm *s, int32_t n)
     struct shp shape = { 1, { n } };
     struct arr *a = NULL;
 
-    assert_int_equal(arr_new_empty(&a, &shape, DT_UINT32), ERR_OK);
-    assert_int_equal(arr_alloc(a, s->be), ERR_OK);
+    assert_ok(arr_new_empty(&a, &shape, DT_UINT32));
+    assert_ok(arr_alloc(a, s->be));
     return a;
 }
 
@@ -35,22 +35,23 @@ void vkt_encode(struct strm *s, const struct vkt_probe *p)
     const struct vk_pipe *pipe = NULL;
     struct vk_enc *e = NULL;
 
-    assert_int_equal(kern_pipe(&pipe, KERN_PROBE, -1, spec, 3), ERR_OK);
-    assert_int_equal(vk_enc_get(&e, s), ERR_OK);
+    assert_ok(kern_pipe(&pipe, KERN_PROBE, -1, spec, 3));
+    assert_ok(vk_enc_get(&e, s));
     if (p->in)
-        assert_int_equal(vk_enc_read(e, &args.in_addr, p->in), ERR_OK);
-    assert_int_equal(vk_enc_write_part(e, &args.out_addr, p->out, p->group), ERR_OK);
-    uint32_t groups = (args.n + GROUP_SIZE - 1) / GROUP_SIZE;
-    assert_int_equal(vk_enc_dispatch(e, pipe, &args, sizeof args, (struct vk_grid){ groups, 1, 1 }),
-                     ERR_OK);
+        assert_ok(vk_enc_read(e, &args.in_addr, p->in));
+    else if (p->block)
+        assert_ok(vk_enc_args(e, &args.in_addr, p->block, p->block_size));
+    assert_ok(vk_enc_write_part(e, &args.out_addr, p->out, p->group));
+    struct vk_grid grid = { (args.n + GROUP_SIZE - 1) / GROUP_SIZE, 1, 1 };
+    assert_ok(vk_enc_dispatch(e, pipe, &args, sizeof args, grid));
 }
 
 const uint32_t *vkt_read(struct strm *s, struct arr *a)
 {
     const void *host = NULL;
 
-    assert_int_equal(strm_synchronize(s), ERR_OK);
-    assert_int_equal(buf_host(&host, a->buf), ERR_OK);
+    assert_ok(strm_synchronize(s));
+    assert_ok(buf_host(&host, a->buf));
     return (const uint32_t *)((const char *)host + a->offset);
 }
 

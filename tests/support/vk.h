@@ -13,7 +13,9 @@ struct strm *vkt_stream(void);
 struct arr *vkt_array(struct strm *s, int32_t n);
 
 struct vkt_probe {
-    struct arr *in; /* NULL: the element number is the input */
+    struct arr *in; /* NULL: the block, or the element number, is the input */
+    const uint32_t *block;
+    size_t block_size; /* bytes */
     struct arr *out;
     uint32_t mul, add;
     uint32_t group; /* of the write; 0: none */

@@ -128,6 +128,7 @@ const struct be be_vulkan = {
     .hold = vk_strm_hold,
     .step_end = vk_strm_step_end,
     .flush = vk_strm_flush,
+    .retire = vk_strm_retire,
     .sync = vk_strm_sync,
     .ev_record = vk_ev_record,
     .ev_wait = vk_ev_wait,

@@ -484,6 +484,20 @@ enum err vk_strm_flush(struct strm *strm)
     return vk_strm_commit(vk_strm_of(strm), false);
 }
 
+bool vk_strm_retire(struct strm *strm, bool block)
+{
+    struct vk_strm *s = vk_strm_of(strm);
+
+    pthread_mutex_lock(&s->lock);
+    uint64_t oldest = s->oldest ? s->oldest->ticket : 0;
+    pthread_mutex_unlock(&s->lock);
+    if (oldest && block)
+        wait_slot(s, oldest);
+    else
+        retire(s);
+    return oldest != 0;
+}
+
 enum err vk_strm_sync(struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);

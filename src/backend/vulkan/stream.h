@@ -93,6 +93,7 @@ void vk_strm_close(struct strm *s);
 enum err vk_strm_hold(struct strm *s, struct buf *const *bufs, size_t n);
 enum err vk_strm_step_end(struct strm *s);
 enum err vk_strm_flush(struct strm *s);
+bool vk_strm_retire(struct strm *s, bool block);
 enum err vk_strm_sync(struct strm *s);
 enum err vk_strm_wait(struct strm *s, struct ev *e);
 enum err vk_ev_record(struct strm *s, struct ev *e);
