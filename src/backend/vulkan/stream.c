@@ -112,6 +112,7 @@ static void slot_finish(struct vk_strm *s, struct vk_slot *slot)
 {
     struct strm *strm = atomic_load(&s->strm);
 
+    timing_collect(&slot->timing);
     if (trace_is_on())
         trace_collect(&slot->trace, strm ? strm->index : 0);
     slot_release_refs(slot);
@@ -277,6 +278,7 @@ static enum err slot_begin(struct vk_strm *s, struct vk_slot *slot)
     TRY(vk_check(vk.ResetFences(vk_dev.handle, 1, &slot->fence), "vkResetFences"));
     TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, slot->pool, 0), "vkResetCommandPool"));
     TRY(vk_check(vk.BeginCommandBuffer(slot->cmd, &begin), "vkBeginCommandBuffer"));
+    timing_begin(&slot->timing, slot->cmd, s->queue);
     if (trace_is_on())
         trace_begin(&slot->trace, slot->cmd, s->queue);
 out:
@@ -366,6 +368,7 @@ enum err vk_strm_commit(struct vk_strm *s, bool counted)
         return ERR_OK;
     TRY(vk_strm_open_slot(s)); /* a wait alone has none yet */
     struct vk_slot *slot = s->enc.slot;
+    timing_end(&slot->timing, slot->cmd);
     if (s->enc.ops)
         encode_host_barrier(slot->cmd);
     err = vk_check(vk.EndCommandBuffer(slot->cmd), "vkEndCommandBuffer");

@@ -11,6 +11,7 @@
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/encoder.h"
 #include "backend/vulkan/hazard.h"
+#include "backend/vulkan/timing.h"
 #include "backend/vulkan/trace.h"
 
 /* One command buffer, from recording until its references are dropped. */
@@ -28,6 +29,7 @@ struct vk_slot {
     struct vk_buf *args;    /* argument blocks, filled from the front */
     size_t args_used;
     struct trace_slot trace;
+    struct timing_slot timing;
 };
 
 struct vk_wait {
