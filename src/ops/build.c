@@ -103,3 +103,14 @@ enum err ops_dim(int32_t *out, int64_t size, const char *op)
     *out = (int32_t)size;
     return ERR_OK;
 }
+
+enum err ops_merged_dim(int32_t *out, const int32_t *d, int n, const char *op)
+{
+    struct shp part = { .ndim = n };
+    int64_t size;
+
+    memcpy(part.d, d, (size_t)n * sizeof *d);
+    if (!shp_size_checked(&part, &size))
+        size = INT64_MAX;
+    return ops_dim(out, size, op);
+}

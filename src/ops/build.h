@@ -83,5 +83,8 @@ struct axis_set {
 MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
                                  const char *op);
 
+/* Dimension of n others merged. ERR_OVERFLOW when it does not fit. */
+MUST_CHECK enum err ops_merged_dim(int32_t *out, const int32_t *d, int n, const char *op);
+
 /* Dimension from a 64-bit size. ERR_OVERFLOW when it does not fit. */
 MUST_CHECK enum err ops_dim(int32_t *out, int64_t size, const char *op);

@@ -235,15 +235,10 @@ out:
 /* a with everything before its last dimension merged into one. */
 static enum err as_rows(struct arr **out, struct arr *a, struct strm *s)
 {
-    int32_t k = dim_from_end(a, 1);
-    int64_t rows = 1;
-    int32_t shape[2];
+    int32_t shape[2] = { 0, dim_from_end(a, 1) };
     enum err err;
 
-    for (int i = 0; i < a->ndim - 1; i++)
-        rows *= a->shape[i];
-    shape[1] = k;
-    TRY(ops_dim(&shape[0], rows, "inner"));
+    TRY(ops_merged_dim(&shape[0], a->shape, a->ndim - 1, "inner"));
     TRY(ops_reshape(out, a, (struct ints){ shape, 2 }, s));
 out:
     return err;

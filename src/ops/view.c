@@ -56,8 +56,7 @@ out:
 enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct strm *s)
 {
     int ndim = a->ndim;
-    int64_t size = 1;
-    struct shp to = { 0 };
+    struct shp to;
     enum err err;
 
     if (ndim == 0)
@@ -66,20 +65,17 @@ enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct
     end = MIN(ndim - 1, end < 0 ? end + ndim : end);
     if (end < start)
         return err_set(ERR_ARG,
-                       "[flatten] start_axis must be less than or equal to end_axis, "
-                       "both inside of %d dimensions.",
+                       "[flatten] start_axis must be less than or equal to end_axis, both inside "
+                       "of %d dimensions.",
                        ndim);
     if (start == end)
         return ops_same(out, a);
-    for (int i = 0; i < ndim; i++) {
-        size = i >= start && i <= end ? size * a->shape[i] : a->shape[i];
-        if (i < start || i >= end)
-            TRY(ops_dim(&to.d[to.ndim++], size, "flatten"));
-    }
-    TRY(ops_node(
-        out, a,
-        &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to, &(struct flatten_params){ start, end } },
-        s));
+    arr_shape(&to, a);
+    TRY(ops_merged_dim(&to.d[start], a->shape + start, end - start + 1, "flatten"));
+    memmove(&to.d[start + 1], &to.d[end + 1], (size_t)(ndim - end - 1) * sizeof to.d[0]);
+    to.ndim = ndim - (end - start);
+    struct flatten_params p = { start, end };
+    TRY(ops_node(out, a, &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to, &p }, s));
 out:
     return err;
 }
