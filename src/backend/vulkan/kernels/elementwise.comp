@@ -118,7 +118,7 @@ layout(local_size_x = 1) in;
         T q = a / safe_divisor_##S(b);                                                             \
         return b == T(0) ? T(0) : b == T(-1) ? -a : q;                                             \
     }                                                                                              \
-    T floor_divide_##S(const T a, const T b)                                                       \
+    T divmod_##S(const T a, const T b)                                                       \
     {                                                                                              \
         T q = divide_##S(a, b);                                                                    \
         return a - q * b != T(0) && (a < T(0)) != (b < T(0)) ? q - T(1) : q;                       \
@@ -141,7 +141,7 @@ layout(local_size_x = 1) in;
         T q = a / (b == T(0) ? T(1) : b);                                                          \
         return b == T(0) ? T(0) : q;                                                               \
     }                                                                                              \
-    BINARY(floor_divide, S, T, divide_##S(a, b))                                                   \
+    BINARY(divmod, S, T, divide_##S(a, b))                                                   \
     BINARY(remainder, S, T, a - divide_##S(a, b) * b)
 
 SIGNED(i32, int, 32)
@@ -171,7 +171,7 @@ BINARY(bitwise_or, bool, bool, a || b)
 BINARY(bitwise_xor, bool, bool, a != b)
 BINARY(power, bool, bool, a || !b)
 BINARY(divide, bool, bool, a && b)
-BINARY(floor_divide, bool, bool, a && b)
+BINARY(divmod, bool, bool, a && b)
 BINARY(remainder, bool, bool, a && !b)
 BINARY(equal, bool, bool, a == b)
 BINARY(nan_equal, bool, bool, a == b)
@@ -195,7 +195,7 @@ UNARY(round, f32, float, roundEven(x))
 UNARY(sign, f32, float, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
 BINARY(maximum, f32, float, is_nan(a) || a > b ? a : b)
 BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
-BINARY(floor_divide, f32, float, floor(divide_f32(a, b)))
+BINARY(divmod, f32, float, floor(divide_f32(a, b))) /* the quotient; remainder is the other result */
 
 float arange_f32(const float start, const float step, const uint i)
 {
