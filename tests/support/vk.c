@@ -9,6 +9,7 @@
 #include "support/testing.h"
 
 #define GROUP_SIZE 64
+#define GRID_MAX 65535u
 
 struct strm *vkt_stream(void)
 {
@@ -42,7 +43,8 @@ void vkt_encode(struct strm *s, const struct vkt_probe *p)
     else if (p->block)
         assert_ok(vk_enc_args(e, &args.in_addr, p->block, p->block_size));
     assert_ok(vk_enc_write_part(e, &args.out_addr, p->out, p->group));
-    struct vk_grid grid = { (args.n + GROUP_SIZE - 1) / GROUP_SIZE, 1, 1 };
+    uint32_t groups = (args.n + GROUP_SIZE - 1) / GROUP_SIZE;
+    struct vk_grid grid = { MIN(groups, GRID_MAX), (groups + GRID_MAX - 1) / GRID_MAX, 1 };
     assert_ok(vk_enc_dispatch(e, pipe, &args, sizeof args, grid));
 }
 
