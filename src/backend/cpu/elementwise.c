@@ -260,7 +260,7 @@ static void splat_input(struct run *r, int i)
         cpu_widen((float *)dst, p->base[i], t, 1);
     else
         memcpy(dst, p->base[i], dt_size(t));
-    tile_splat(dst, dst, cpu_class_size[cpu_class_of[t]], p->tile);
+    tile_splat(dst, dst, cpu_class_size[cpu_class_of[t]], MIN(p->tile, p->task->n));
     r->value[i] = dst;
 }
 
