@@ -59,7 +59,6 @@ static void init_output(struct node *n, size_t i, const struct out_desc *d, bool
     a->dtype = (uint8_t)d->dtype;
     a->ndim = (uint8_t)d->shape.ndim;
     a->flags = LAYOUT_ALL;
-    a->pos = (uint8_t)i;
     a->tracer = tracer;
     a->size = a->data_size = shp_size(&d->shape);
     a->node = n;
@@ -85,8 +84,8 @@ enum err node_new(struct arr **outs, const struct node_params *p)
 
     atomic_init(&n->rc, (int)p->n_out);
     n->op = p->op;
-    n->n_in = (uint16_t)p->n_in;
-    n->n_out = (uint16_t)p->n_out;
+    n->n_in = (int32_t)p->n_in;
+    n->n_out = (int32_t)p->n_out;
     n->strm = p->strm;
     n->params_size = (uint32_t)p->params_size;
     n->params = base + b.params;

@@ -56,7 +56,6 @@ struct arr {
     uint8_t dtype; /* enum dtype */
     uint8_t ndim;
     uint8_t flags;          /* enum layout_flags, valid once evaluated */
-    uint8_t pos;            /* index among the node's outputs */
     _Atomic uint8_t status; /* enum arr_status */
     bool tracer;
     int64_t offset;   /* bytes from the buffer start to element [0, ..., 0] */
@@ -72,7 +71,7 @@ struct arr {
 struct node {
     refcount rc; /* outputs with references, plus eval's own */
     uint16_t op; /* enum op_id; OP_NONE: leaf or detached */
-    uint16_t n_in, n_out;
+    int32_t n_in, n_out;
     uint32_t params_size;
     struct strm *strm; /* borrowed: streams live for the process */
     void *params;      /* padding-free struct of the op, in the node's allocation */

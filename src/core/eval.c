@@ -191,9 +191,10 @@ static enum err run_plain(struct open_stream *os, struct plan_step *step, struct
 {
     struct arr *small[8];
     struct arr **outs = small;
+    size_t n_out = (size_t)n->n_out;
     enum err err = ERR_NO_MEMORY;
 
-    if (n->n_out > ARRAY_LEN(small) && !(outs = mem_alloc_array(n->n_out, sizeof *outs)))
+    if (n_out > ARRAY_LEN(small) && !(outs = mem_alloc_array(n_out, sizeof *outs)))
         return ERR_NO_MEMORY;
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];

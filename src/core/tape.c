@@ -35,7 +35,7 @@ static struct arr *cursor_input(const struct cursor *c, const struct root *root)
 
 static size_t cursor_end(const struct cursor *c, const struct root *root)
 {
-    return c->node ? c->node->n_in : root->n;
+    return c->node ? (size_t)c->node->n_in : root->n;
 }
 
 static struct visit *visited(const struct walk *w, const struct node *n)
