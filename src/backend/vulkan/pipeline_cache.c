@@ -112,7 +112,7 @@ static void *read_file(size_t *size, const char **why)
 
     *why = NULL;
     if (fd < 0) {
-        if (errno != ENOENT)
+        if (errno != ENOENT && errno != ENOTDIR)
             *why = "cannot be read";
         return NULL;
     }
