@@ -166,6 +166,19 @@ struct random_args {
     A_U32 is_odd;    /* the last pair has one word */
 };
 
+/* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */
+#define TRANSPOSE_TILE 32
+#define TRANSPOSE_THREADS 256
+struct transpose_args {
+    A_ADDR src_addr, dst_addr;
+    A_ADDR src_walk, dst_walk; /* walk_args over the batch; 0: one axis with the strides beside */
+    A_I64 src_stride, dst_stride;
+    A_I64 src_batch, dst_batch;
+    A_U64 n_batch;
+    A_U32 n_a, n_b;
+    A_U32 tiles_a, tiles_b;
+};
+
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
@@ -180,4 +193,5 @@ static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_I
               "padding");
 static_assert(sizeof(struct gather_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
+static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif

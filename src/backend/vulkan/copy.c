@@ -1,0 +1,164 @@
+/* Strided copies with conversion: into storage that exists, and programs without instructions. */
+#include "backend/vulkan/elementwise.h"
+#include "backend/vulkan/families.h"
+#include "backend/vulkan/kern.h"
+#include "backend/vulkan/launch.h"
+
+/* Shorter axes leave most of a tile empty: the general kernel is as good. */
+#define TRANSPOSE_FROM 8
+
+enum { SRC, DST };
+
+static struct fx conversion(enum dtype from, enum dtype to)
+{
+    struct fx f = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)from } };
+
+    if (from != to) {
+        f.n_ins = 1;
+        f.out[0] = 1;
+        f.ins[0] = (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
+    }
+    return f;
+}
+
+/* ---- transposition ---- */
+
+struct plane { /* the axis along which each side is consecutive */
+    int a, b;
+};
+
+static int unit_axis(const struct nest *n, int operand)
+{
+    for (int d = 0; d < n->ndim; d++)
+        if (n->stride[operand][d] == 1 && n->dim[d] >= TRANSPOSE_FROM)
+            return d;
+    return -1;
+}
+
+static bool find_plane(struct plane *p, const struct nest *n)
+{
+    p->a = unit_axis(n, SRC);
+    p->b = unit_axis(n, DST);
+    return p->a >= 0 && p->b >= 0 && p->a != p->b;
+}
+
+/* The axes outside the plane, for one side: a stride, or a walk in memory. */
+static enum err put_batch(struct vk_enc *e, int64_t *stride, uint64_t *walk, const struct nest *rest,
+                          int operand)
+{
+    struct walk_args w;
+
+    *stride = rest->ndim ? rest->stride[operand][0] : 0;
+    if (rest->ndim <= 1)
+        return ERR_OK;
+    launch_walk(&w, rest->dim, rest->stride[operand], rest->ndim);
+    return vk_enc_args(e, walk, &w, sizeof w);
+}
+
+static void outside_plane(struct nest *rest, const struct nest *n, struct plane p)
+{
+    rest->ndim = 0;
+    for (int d = 0; d < n->ndim; d++) {
+        if (d == p.a || d == p.b)
+            continue;
+        rest->dim[rest->ndim] = n->dim[d];
+        for (int o = SRC; o <= DST; o++)
+            rest->stride[o][rest->ndim] = n->stride[o][d];
+        rest->ndim++;
+    }
+}
+
+static enum kern_id transpose_kern(size_t bytes)
+{
+    return bytes == 1   ? KERN_TRANSPOSE_1
+           : bytes == 2 ? KERN_TRANSPOSE_2
+           : bytes == 4 ? KERN_TRANSPOSE_4
+                        : KERN_TRANSPOSE_8;
+}
+
+static enum err transpose(struct vk_enc *e, const struct elem_job *job, struct plane p, size_t bytes)
+{
+    const struct nest *n = job->nest;
+    struct transpose_args a = { .src_addr = job->addr[SRC], .dst_addr = job->addr[DST] };
+    const struct vk_pipe *pipe;
+    struct nest rest;
+    enum err err;
+
+    a.n_a = (uint32_t)n->dim[p.a];
+    a.n_b = (uint32_t)n->dim[p.b];
+    a.n_batch = job->n / ((uint64_t)a.n_a * a.n_b);
+    a.tiles_a = (a.n_a - 1) / TRANSPOSE_TILE + 1;
+    a.tiles_b = (a.n_b - 1) / TRANSPOSE_TILE + 1;
+    a.src_stride = n->stride[SRC][p.b];
+    a.dst_stride = n->stride[DST][p.a];
+    outside_plane(&rest, n, p);
+    TRY(put_batch(e, &a.src_batch, &a.src_walk, &rest, SRC));
+    TRY(put_batch(e, &a.dst_batch, &a.dst_walk, &rest, DST));
+    TRY(kern_pipe(&pipe, transpose_kern(bytes), -1, (uint32_t[]){ TRANSPOSE_THREADS, 1, 1 }, 3));
+    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+                          launch_grid((uint64_t)a.tiles_a * a.tiles_b * a.n_batch));
+out:
+    return err;
+}
+
+/* ---- the general case ---- */
+
+static bool is_flat(const struct nest *n, int operand)
+{
+    return n->ndim == 1 && n->stride[operand][0] == 1;
+}
+
+/* n->ndim may be 0: one element. */
+static bool is_constant(const struct nest *n, int operand)
+{
+    for (int d = 0; d < n->ndim; d++)
+        if (n->stride[operand][d] != 0)
+            return false;
+    return true;
+}
+
+static bool fits_transpose(const struct elem_job *job, size_t bytes)
+{
+    return job->fx->n_ins == 0 && job->addr[SRC] % bytes == 0 && job->addr[DST] % bytes == 0 &&
+           job->n / TRANSPOSE_TILE / TRANSPOSE_TILE <= UINT32_MAX;
+}
+
+/* Shape is not empty. job has program and addresses. */
+static enum err copy_nest(struct vk_enc *e, struct elem_job *job, const struct nest *nest)
+{
+    size_t bytes = dt_size((enum dtype)job->fx->in_dtype[0]);
+    struct plane p;
+
+    job->nest = nest;
+    if (fits_transpose(job, bytes) && find_plane(&p, nest))
+        return transpose(e, job, p, bytes);
+    job->once_in = is_constant(nest, SRC);
+    if (nest->ndim == 0 || (is_flat(nest, DST) && (job->once_in || is_flat(nest, SRC))))
+        job->nest = NULL;
+    else
+        job->out_strided = true;
+    return elem_dispatch(e, job);
+}
+
+enum err vk_copy(struct strm *s, const struct be_copy *c)
+{
+    enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
+    const int64_t *strides[] = { c->src_strides, c->dst_strides };
+    struct fx fx = conversion(from, to);
+    struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
+    struct nest nest;
+    struct vk_enc *e;
+    enum err err = ERR_OK;
+
+    if (job.n == 0)
+        goto out;
+    shp_collapse(&nest, c->shape, strides, 2);
+    TRY(vk_enc_get(&e, s));
+    TRY(vk_enc_read(e, &job.addr[SRC], c->src));
+    TRY(vk_enc_write_part(e, &job.addr[DST], c->dst, c->group));
+    job.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)dt_size(from));
+    job.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)dt_size(to));
+    err = copy_nest(e, &job, &nest);
+out:
+    return err;
+}
