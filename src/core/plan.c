@@ -8,9 +8,6 @@
 
 /* ---- structure keys ---- */
 
-/* Where an input comes from: a node of the run, or the i-th distinct array from outside. */
-#define FROM_RUN 0x80000000u
-
 static uint64_t shape_hash(const struct arr *a)
 {
     return hash_bytes(hash_mix(HASH_SEED, a->ndim), a->shape, a->ndim * sizeof a->shape[0]);
@@ -40,17 +37,30 @@ static void count_uses(struct plan_run *r)
 }
 
 /* Distinct outside inputs are numbered in order of appearance: one array that enters twice and two
- * arrays that enter once are different structures. */
-static uint32_t outside_number(struct plan_run *r, const struct arr *a)
+ * arrays that enter once are different structures. An array that finds no room is told apart by its
+ * address, which only makes cache hits rare. */
+static uint64_t outside_number(struct plan_run *r, const struct arr *a)
 {
     size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
 
     for (; r->outside[slot].run_number == r->run_number; slot = (slot + 1) % PLAN_OUTSIDE_SLOTS)
         if (r->outside[slot].a == a)
             return r->outside[slot].number;
-    if (r->n_outside < PLAN_OUTSIDE_SLOTS / 2) /* beyond that only the cache hits get rarer */
-        r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside };
+    if (r->n_outside == PLAN_OUTSIDE_SLOTS / 2)
+        return (uintptr_t)a;
+    r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside };
     return r->n_outside++;
+}
+
+/* Where an input comes from: an output of a node of the run, or an array from outside. */
+static uint64_t source_word(struct plan_run *r, const struct arr *a)
+{
+    const uint64_t from_run = (uint64_t)1 << 59;
+    size_t p = plan_producer(r, a);
+
+    if (p == r->n)
+        return outside_number(r, a);
+    return from_run | (uint64_t)(a - a->node->out) << 16 | p;
 }
 
 static uint64_t gates_word(void)
@@ -75,11 +85,8 @@ static enum err make_key(struct plan_run *r)
                   (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
         if (info->fusable)
             *word++ = shape_hash(&n->out[0]);
-        for (int a = 0; a < n->n_in; a++) {
-            size_t p = plan_producer(r, n->in[a]);
-            uint32_t from = p < r->n ? FROM_RUN | (uint32_t)p : outside_number(r, n->in[a]);
-            *word++ = (uint64_t)from << 8 | n->in[a]->dtype;
-        }
+        for (int a = 0; a < n->n_in; a++)
+            *word++ = source_word(r, n->in[a]) << 4 | n->in[a]->dtype;
         r->key.n = (size_t)(word - r->key.v);
     }
     r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
