@@ -548,7 +548,8 @@ struct sim_arr sim_leaf(const struct shp *s, enum dtype t, uint64_t seed)
 
     assert_ok(arr_new_empty(&leaf.a, s, t));
     assert_ok(arr_alloc(leaf.a, &be_sim));
-    ((struct cell *)leaf.a->buf)->digest = leaf.digest;
+    if (leaf.a->buf)
+        ((struct cell *)leaf.a->buf)->digest = leaf.digest;
     atomic_store(&leaf.a->status, ARR_AVAILABLE);
     return leaf;
 }
