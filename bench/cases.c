@@ -1,7 +1,5 @@
 #include "bench.h"
 
-#include <math.h>
-
 /* ---- operands ---- */
 
 static int fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s)
@@ -28,14 +26,19 @@ static int setup_vectors(struct bench_state *s)
     return rc | fill(&s->in[1], &n, 1, MLX_FLOAT32, s->stream);
 }
 
-static int edge_of(const struct bench_state *s)
+/* The largest power of two whose square fits the size: 8192 for 512 MB. */
+static int square_edge(const struct bench_state *s)
 {
-    return (int)sqrt((double)s->bytes / 4.0);
+    int edge = 1;
+
+    while (4 * (size_t)edge * (size_t)edge * 4 <= s->bytes)
+        edge *= 2;
+    return edge;
 }
 
 static int setup_square(struct bench_state *s)
 {
-    int shape[2] = { edge_of(s), edge_of(s) };
+    int shape[2] = { square_edge(s), square_edge(s) };
 
     return fill(&s->in[0], shape, 2, MLX_FLOAT32, s->stream);
 }
