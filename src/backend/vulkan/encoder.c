@@ -256,6 +256,8 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
         e->dispatches++; /* what was recorded for this one belongs to no later one */
         return err;
     }
+    if (hazard_is_full(&e->hazard))
+        vk_enc_order(e);
     if (hazard_needs_barrier(&e->hazard))
         emit_barrier(e);
     hazard_advance(&e->hazard);

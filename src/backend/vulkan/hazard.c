@@ -82,8 +82,12 @@ void hazard_force(struct hazard *h)
 
 bool hazard_needs_barrier(const struct hazard *h)
 {
-    return h->conflict || h->forced || h->reads.n + h->n_read > HZ_SET_MAX ||
-           h->writes.n + h->part.n + h->n_write > HZ_SET_MAX;
+    return h->conflict || h->forced;
+}
+
+bool hazard_is_full(const struct hazard *h)
+{
+    return h->reads.n + h->n_read > HZ_SET_MAX || h->writes.n + h->part.n + h->n_write > HZ_SET_MAX;
 }
 
 void hazard_forget(struct hazard *h)
