@@ -28,9 +28,20 @@ static void *checked(void *p, size_t size)
     return p;
 }
 
+/* glibc serves small malloc calls from a per-thread cache, calloc never does; large zeroed blocks
+ * come from fresh pages that calloc need not touch. */
+#define SMALL 1024
+
 void *mem_alloc(size_t size)
 {
-    return checked(injected_failure() ? NULL : calloc(1, size ? size : 1), size);
+    void *p = NULL;
+
+    if (injected_failure())
+        return checked(NULL, size);
+    if (size > SMALL)
+        return checked(calloc(1, size), size);
+    p = checked(malloc(size ? size : 1), size);
+    return p ? memset(p, 0, size) : NULL;
 }
 
 void *mem_alloc_array(size_t n, size_t size)
