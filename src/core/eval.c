@@ -94,12 +94,17 @@ struct holds {
     size_t n;
 };
 
+/* Where a hold cannot be remembered the work is waited for instead: it is encoded, and may have
+ * taken over an input's buffer, so that there is no way back. */
 static enum err holds_flush(struct holds *h)
 {
+    const struct be *be = h->strm->be;
     size_t n = h->n;
 
     h->n = 0;
-    return n ? h->strm->be->hold(h->strm, h->buf, n) : ERR_OK;
+    if (n == 0 || be->hold(h->strm, h->buf, n) == ERR_OK)
+        return ERR_OK;
+    return be->sync(h->strm);
 }
 
 static enum err holds_add(struct holds *h, struct buf *b)
