@@ -173,8 +173,8 @@ static void test_every_op_and_dtype(void **state)
     assert_true(modules > 450);
 }
 
-/* All casts between two dtypes in one program each way would hide nothing, but one module per source
- * dtype is enough: up to 32 instructions, all of them outputs of others. */
+/* All casts between two dtypes in one program each way would hide nothing, but one module per
+ * source dtype is enough: up to 32 instructions, all of them outputs of others. */
 static void test_every_cast(void **state)
 {
     (void)state;

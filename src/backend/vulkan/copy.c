@@ -43,8 +43,8 @@ static bool find_plane(struct plane *p, const struct nest *n)
 }
 
 /* The axes outside the plane, for one side: a stride, or a walk in memory. */
-static enum err put_batch(struct vk_enc *e, int64_t *stride, uint64_t *walk, const struct nest *rest,
-                          int operand)
+static enum err put_batch(struct vk_enc *e, int64_t *stride, uint64_t *walk,
+                          const struct nest *rest, int operand)
 {
     struct walk_args w;
 
@@ -76,7 +76,8 @@ static enum kern_id transpose_kern(size_t bytes)
                         : KERN_TRANSPOSE_8;
 }
 
-static enum err transpose(struct vk_enc *e, const struct elem_job *job, struct plane p, size_t bytes)
+static enum err transpose(struct vk_enc *e, const struct elem_job *job, struct plane p,
+                          size_t bytes)
 {
     const struct nest *n = job->nest;
     struct transpose_args a = { .src_addr = job->addr[SRC], .dst_addr = job->addr[DST] };

@@ -275,7 +275,8 @@ static uint32_t choose_unroll(const struct elem_job *job, uint32_t lanes, size_t
         if (!is_once(job, o))
             largest = MAX(largest, operand_size(job, o));
     unroll = MAX(BYTES_PER_THREAD / (largest * lanes), 1);
-    for (uint32_t weight = elem_weight(job->fx); unroll > 1 && weight * lanes * unroll > UNROLL_WORDS;)
+    for (uint32_t weight = elem_weight(job->fx);
+         unroll > 1 && weight * lanes * unroll > UNROLL_WORDS;)
         unroll /= 2;
     return MIN(unroll, 4);
 }
@@ -311,8 +312,8 @@ static bool reaches_far(const struct elem_job *job, int o)
     uint64_t reach = 0;
 
     for (int d = 0; stride && d < job->nest->ndim; d++)
-        reach += (uint64_t)(job->nest->dim[d] - 1) *
-                 (uint64_t)(stride[d] < 0 ? -stride[d] : stride[d]);
+        reach +=
+            (uint64_t)(job->nest->dim[d] - 1) * (uint64_t)(stride[d] < 0 ? -stride[d] : stride[d]);
     return reach > INT32_MAX;
 }
 
@@ -344,7 +345,7 @@ static struct elem_class classify(const struct elem_job *job)
     c.lanes = (uint8_t)choose_lanes(job);
     c.unroll = (uint8_t)choose_unroll(job, c.lanes, group_count(job, c.lanes));
     set_accesses(&c, job);
-    wide = job->n > INT32_MAX;
+    wide = job->is_wide || job->n > INT32_MAX;
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
@@ -560,8 +561,8 @@ static void set_range(uint64_t *range, const struct arange_params *p, enum dtype
     uint64_t second = range_bits(p->start + p->step, t);
 
     range[0] = range_bits(p->start, t);
-    range[1] = dt_is_inexact(t) ? range_bits(as_float(second) - as_float(range[0]), t)
-                                : second - range[0];
+    range[1] =
+        dt_is_inexact(t) ? range_bits(as_float(second) - as_float(range[0]), t) : second - range[0];
 }
 
 enum err vk_arange(const struct exec *x)

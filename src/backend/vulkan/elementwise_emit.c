@@ -63,7 +63,8 @@ static uint32_t operand_size(const struct emit *e, int operand)
 /* Lanes that one access of the operand covers. */
 static uint32_t operand_lanes(const struct emit *e, int operand)
 {
-    return operand < e->f->n_in && (e->c->splat_in | e->c->once_in) >> operand & 1 ? 1 : e->c->lanes;
+    return operand < e->f->n_in && (e->c->splat_in | e->c->once_in) >> operand & 1 ? 1
+                                                                                   : e->c->lanes;
 }
 
 static bool is_arange(const struct fx *f)
@@ -164,8 +165,8 @@ static void find_args(struct emit *e)
         return;
     uint32_t at = spv_op(&e->m, SpvOpAccessChain, pointer, e->push, u32(e, 0));
     uint32_t addr = spv_op(&e->m, SpvOpLoad, e->t_u64, at);
-    e->args = spv_op(&e->m, SpvOpConvertUToPtr,
-                     spv_type_pointer(&e->m, e->args_storage, e->args), addr);
+    e->args =
+        spv_op(&e->m, SpvOpConvertUToPtr, spv_type_pointer(&e->m, e->args_storage, e->args), addr);
 }
 
 static uint32_t load_arg(struct emit *e, uint32_t member, uint32_t i, uint32_t type)
@@ -211,16 +212,16 @@ static void place_groups(struct emit *e)
     uint32_t local = elem_local_size(e->c);
     uint32_t number = to_index(e, builtin(e, SpvBuiltInWorkgroupId, 0));
     uint32_t lane = to_index(e, builtin(e, SpvBuiltInLocalInvocationId, 0));
-    uint32_t start = spv_op(&e->m, SpvOpIMul, e->t_index, number,
-                            index_const(e, local * e->c->unroll));
+    uint32_t start =
+        spv_op(&e->m, SpvOpIMul, e->t_index, number, index_const(e, local * e->c->unroll));
     uint32_t first = spv_op(&e->m, SpvOpIAdd, e->t_index, start, lane);
     uint32_t last = spv_op(&e->m, SpvOpISub, e->t_index, e->n_groups, index_const(e, 1));
 
     for (uint32_t u = 0; u < e->c->unroll; u++) {
         struct group *g = &e->groups[u];
 
-        g->index = u == 0 ? first
-                          : spv_op(&e->m, SpvOpIAdd, e->t_index, first, index_const(e, u * local));
+        g->index =
+            u == 0 ? first : spv_op(&e->m, SpvOpIAdd, e->t_index, first, index_const(e, u * local));
         g->is_inside = spv_op(&e->m, SpvOpULessThan, spv_type_bool(&e->m), g->index, e->n_groups);
         g->load = spv_op(&e->m, SpvOpSelect, e->t_index, g->is_inside, g->index, last);
     }
@@ -322,8 +323,7 @@ static uint32_t access_type(struct emit *e, uint32_t bytes)
         spv_capability(&e->m, SpvCapabilityStorageBuffer8BitAccess);
     if (bytes == 2)
         spv_capability(&e->m, SpvCapabilityStorageBuffer16BitAccess);
-    return bytes <= 4 ? spv_type_int(&e->m, bytes * 8, false)
-                      : vector_of(e, e->t_u32, bytes / 4);
+    return bytes <= 4 ? spv_type_int(&e->m, bytes * 8, false) : vector_of(e, e->t_u32, bytes / 4);
 }
 
 static uint32_t load_access(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes)
@@ -435,8 +435,8 @@ static uint32_t native_half_value(struct emit *e, const uint32_t *words, uint32_
 
 static uint32_t wide_value(struct emit *e, const uint32_t *words, uint32_t type)
 {
-    uint32_t pair = spv_op(&e->m, SpvOpCompositeConstruct, vector_of(e, e->t_u32, 2), words[0],
-                           words[1]);
+    uint32_t pair =
+        spv_op(&e->m, SpvOpCompositeConstruct, vector_of(e, e->t_u32, 2), words[0], words[1]);
 
     return spv_op(&e->m, SpvOpBitcast, type, pair);
 }
@@ -532,7 +532,8 @@ static uint32_t rounded(struct emit *e, uint32_t v, enum dtype t)
                       spv_op(&e->m, SpvOpFConvert, spv_type_float(&e->m, 16), v));
     if (elem_round_fn(t) >= 0)
         return call1(e, elem_round_fn(t), type, v);
-    return spv_op(&e->m, dt_table[t].kind == DT_KIND_I ? SpvOpBitFieldSExtract : SpvOpBitFieldUExtract,
+    return spv_op(&e->m,
+                  dt_table[t].kind == DT_KIND_I ? SpvOpBitFieldSExtract : SpvOpBitFieldUExtract,
                   type, v, u32(e, 0), u32(e, bits));
 }
 

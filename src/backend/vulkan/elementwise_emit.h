@@ -16,11 +16,11 @@ enum elem_flags {
  * A thread computes `unroll` groups of `lanes` consecutive elements; groups of one thread are a
  * workgroup apart, so that every access of a workgroup is one run of memory. */
 struct elem_class {
-    uint8_t dims;   /* 0: operands are walked flat; else dimensions: 1 to 4, 8, 16 or 32 */
-    uint8_t lanes;  /* 1, 2 or 4 */
-    uint8_t unroll; /* 1, 2 or 4 */
-    uint8_t align;  /* of all addresses, in bytes: 1, 2, 4, 8 or 16 */
-    uint16_t flags; /* enum elem_flags */
+    uint8_t dims;      /* 0: operands are walked flat; else dimensions: 1 to 4, 8, 16 or 32 */
+    uint8_t lanes;     /* 1, 2 or 4 */
+    uint8_t unroll;    /* 1, 2 or 4 */
+    uint8_t align;     /* of all addresses, in bytes: 1, 2, 4, 8 or 16 */
+    uint16_t flags;    /* enum elem_flags */
     uint16_t once_in;  /* bit i: input i is one element */
     uint16_t splat_in; /* bit i: input i has the same element in all lanes of a group */
     uint16_t reserved;

@@ -5,15 +5,16 @@
 #include <stdio.h>
 
 static const int8_t work_types[DT_COUNT] = {
-    [DT_BOOL] = WORK_BOOL,      [DT_UINT8] = WORK_U32,   [DT_UINT16] = WORK_U32,
-    [DT_UINT32] = WORK_U32,     [DT_UINT64] = WORK_U64,  [DT_INT8] = WORK_I32,
-    [DT_INT16] = WORK_I32,      [DT_INT32] = WORK_I32,   [DT_INT64] = WORK_I64,
-    [DT_FLOAT16] = WORK_F32,    [DT_FLOAT32] = WORK_F32, [DT_FLOAT64] = -1,
-    [DT_BFLOAT16] = WORK_F32,   [DT_COMPLEX64] = WORK_C64,
+    [DT_BOOL] = WORK_BOOL,    [DT_UINT8] = WORK_U32,     [DT_UINT16] = WORK_U32,
+    [DT_UINT32] = WORK_U32,   [DT_UINT64] = WORK_U64,    [DT_INT8] = WORK_I32,
+    [DT_INT16] = WORK_I32,    [DT_INT32] = WORK_I32,     [DT_INT64] = WORK_I64,
+    [DT_FLOAT16] = WORK_F32,  [DT_FLOAT32] = WORK_F32,   [DT_FLOAT64] = -1,
+    [DT_BFLOAT16] = WORK_F32, [DT_COMPLEX64] = WORK_C64,
 };
 
-static const char *const work_names[WORK_COUNT] = { "f32", "c64", "i32", "u32",
-                                                    "i64", "u64", "bool" };
+static const char *const work_names[WORK_COUNT] = {
+    "f32", "c64", "i32", "u32", "i64", "u64", "bool"
+};
 
 static const char *const op_ids[OP_COUNT] = {
 #define OP(id, ...) [OP_##id] = #id,
@@ -163,7 +164,10 @@ static enum err resolve(struct elem_call *call, const struct fx *f, int i)
         call->fn = -1;
     else if (wf < 0 || wt < 0 || (call->fn = is_cast ? cast_fns[wf][wt] : op_fns[ins->op][wf]) < 0)
         return err_set(ERR_UNSUPPORTED, "[%s] not available on the GPU for %s",
-                       op_name((enum op_id)ins->op), dt_name(wf < 0 ? from : is_cast ? to : from));
+                       op_name((enum op_id)ins->op),
+                       dt_name(wf < 0    ? from
+                               : is_cast ? to
+                                         : from));
     return ERR_OK;
 }
 

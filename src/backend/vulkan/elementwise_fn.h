@@ -5,7 +5,16 @@
 #include "core/fx.h"
 
 /* Types that values have inside a kernel; several dtypes share one and differ in what is stored. */
-enum work_type { WORK_F32, WORK_C64, WORK_I32, WORK_U32, WORK_I64, WORK_U64, WORK_BOOL, WORK_COUNT };
+enum work_type {
+    WORK_F32,
+    WORK_C64,
+    WORK_I32,
+    WORK_U32,
+    WORK_I64,
+    WORK_U64,
+    WORK_BOOL,
+    WORK_COUNT
+};
 
 /* -1 for dtypes that the GPU does not have. */
 int work_type(enum dtype t);

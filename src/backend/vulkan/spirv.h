@@ -42,7 +42,7 @@ int spv_lib_find(const char *name);
 
 typedef VEC(uint32_t) spv_words;
 
-struct spv_known { /* a type or constant that is already in the module */
+struct spv_known {   /* a type or constant that is already in the module */
     uint32_t at, id; /* where in the section its instruction starts */
 };
 
@@ -66,8 +66,8 @@ struct spv_entry {
     const uint32_t *variables; /* every global variable */
     int n_variables;
     uint32_t local_size;
-    bool keep_special;         /* NaN, infinities and signed zeros as IEEE 754 has them */
-    bool round_even;           /* conversions to float16 round to nearest even */
+    bool keep_special; /* NaN, infinities and signed zeros as IEEE 754 has them */
+    bool round_even;   /* conversions to float16 round to nearest even */
 };
 /* Links what was called and joins the sections. *words (n of them) is the caller's, mem_free. */
 MUST_CHECK enum err spv_finish(uint32_t **words, size_t *n, struct spv *m,
@@ -101,7 +101,8 @@ void spv_label(struct spv *m, uint32_t id);
 /* Id of a library function; it is linked by spv_finish. */
 uint32_t spv_lib_id(struct spv *m, int fn);
 
-#define SPV_WORDS(...) (const uint32_t[]){ __VA_ARGS__ }, (int)ARRAY_LEN(((uint32_t[]){ __VA_ARGS__ }))
+#define SPV_WORDS(...)                                                                             \
+    (const uint32_t[]){ __VA_ARGS__ }, (int)ARRAY_LEN(((uint32_t[]){ __VA_ARGS__ }))
 /* spv_op(m, SpvOpIAdd, type, a, b) */
 #define spv_op(m, op, type, ...) spv_emit(m, op, type, SPV_WORDS(__VA_ARGS__))
 #define spv_do(m, op, ...) ((void)spv_emit(m, op, 0, SPV_WORDS(__VA_ARGS__)))
