@@ -1,4 +1,4 @@
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "backend/backend.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include "core/gate.h"
 #include "core/stat.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "core/stat.h"
 
 int bench_startup(mlx_stream s)

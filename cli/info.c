@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include "core/memory.h"
 
 static void describe(enum dev_type type)

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "core/common.h"
 #include "core/gate.h"
 #include "mlx/c/mlx.h"

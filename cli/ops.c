@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api_headers.h"
 #include "backend/backend.h"
-#include "cli.h"
+#include "cli/api_headers.h"
+#include "cli/cli.h"
 
 static bool runs(const struct be *be, enum op_id op)
 {

@@ -36,7 +36,7 @@ set(glsl_base ON)
 foreach(need coopmat coopmat2 bfloat16)
     set(probe "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp")
     execute_process(COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_${need}}"
-        -o "${kernel_out}/probe.spv" "${probe}" RESULT_VARIABLE failed
+        -o "${MLX_GENERATED}/dialect.spv" "${probe}" RESULT_VARIABLE failed
         OUTPUT_QUIET ERROR_QUIET)
     set(glsl_${need} ON)
     if(failed)

@@ -15,7 +15,7 @@ import api_names
 def write_table(path, upstream, declared):
     """struct api_header rows (cli/ops.c): header, functions declared, functions in mlx-c."""
     with open(path, "w", encoding="utf-8") as out:
-        out.write('#include "api_headers.h"\n\nconst struct api_header api_headers[] = {\n')
+        out.write('#include "cli/api_headers.h"\n\nconst struct api_header api_headers[] = {\n')
         headers = sorted(set(upstream.values()))
         for header in headers:
             names = [n for n, h in upstream.items() if h == header]

@@ -32,7 +32,7 @@ ALLOWED = {
     "examples": [PUBLIC],
     "tests": ["src", PUBLIC],
 }
-INCLUDE_DIRS = ("src", "include", "tests")
+INCLUDE_DIRS = ("src", "include", "tests", ".")
 VULKAN = re.compile(r"vulkan/|vk_video/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -49,7 +49,7 @@ def resolve(name):
     """The project file that an include names, or None."""
     for base in INCLUDE_DIRS:
         if (ROOT / base / name).is_file():
-            return f"{base}/{name}"
+            return (pathlib.PurePosixPath(base) / name).as_posix()
     return None
 
 
@@ -71,7 +71,7 @@ def check_include(path, folder, bracket, name):
     target = resolve(name)
     if target is None:
         generated = folder == "tests" or folder == "src/backend/vulkan"
-        return None if generated else f'"{name}" is not relative to src/ or include/'
+        return None if generated else f'"{name}" is not relative to src/, include/ or the top folder'
     if folder_of(target) == folder or any(permits(e, target) for e in ALLOWED[folder]):
         return None
     return f'"{name}": {folder} may not include {target}'
