@@ -69,9 +69,10 @@ def cases():
     yield "round_to(%s, 2)" % c, mx.round(x, 2)
     yield "round_to(%s, -1)" % c, mx.round(x, -1)
     yield "round_to(iota(MLX_INT32, D(5, 6)), -1)", mx.round(iota(mx.int32, 5, 6), -1)
-    for f in ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "sign", "abs"]:
+    for f in ["isnan", "isinf", "isfinite", "isposinf", "isneginf", "abs"]:
         yield "call1(mlx_%s, special(MLX_FLOAT32))" % f, getattr(mx, f)(special(mx.float32))
         yield "call1(mlx_%s, iota(MLX_INT32, D(2)))" % f, getattr(mx, f)(iota(mx.int32, 2))
+    yield "call1(mlx_sign, iota(MLX_INT32, D(2)))", mx.sign(iota(mx.int32, 2))
     yield "nan_to_num(special(MLX_FLOAT32), false)", mx.nan_to_num(special(mx.float32))
     yield "nan_to_num(special(MLX_FLOAT16), true)", \
         mx.nan_to_num(special(mx.float16), nan=3, posinf=4, neginf=-4)
