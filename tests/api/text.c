@@ -132,7 +132,7 @@ static mlx_array nan_to_num(mlx_array a, bool given)
     MADE(mlx_nan_to_num(&res, a, given ? 3 : 0, pos, neg, s));
 }
 
-static mlx_array close(mlx_array a, mlx_array b, bool equal_nan)
+static mlx_array is_close(mlx_array a, mlx_array b, bool equal_nan)
 {
     MADE(mlx_isclose(&res, a, b, 1e-5, 1e-8, equal_nan, s));
 }
@@ -192,6 +192,50 @@ static mlx_array variance(int (*f)(mlx_array *, const mlx_array, bool, int, cons
                           mlx_array a, int ddof)
 {
     MADE(f(&res, a, false, ddof, s));
+}
+
+static mlx_array addmm(mlx_array c, mlx_array a, mlx_array b)
+{
+    MADE(mlx_addmm(&res, c, a, b, 2, 3, s));
+}
+
+static mlx_array axes2(int (*f)(mlx_array *, const mlx_array, int, int, const mlx_stream),
+                       mlx_array a, int x, int y)
+{
+    MADE(f(&res, a, x, y, s));
+}
+
+static mlx_array strided(mlx_array a, struct dims shape, const int64_t *strides, size_t offset)
+{
+    MADE(mlx_as_strided(&res, a, shape.d, shape.n, strides, shape.n, offset, s));
+}
+
+static mlx_array view_as(mlx_array a, mlx_dtype t)
+{
+    MADE(mlx_view(&res, a, t, s));
+}
+
+static mlx_array joined(int (*f)(mlx_array *, const mlx_vector_array, int, const mlx_stream),
+                        mlx_array a, mlx_array b, int axis)
+{
+    mlx_vector_array list = mlx_vector_array_new_data((mlx_array[]){ a, b }, 2);
+    mlx_array res = mlx_array_new();
+
+    assert_ok(f(&res, list, axis, s));
+    mlx_vector_array_free(list);
+    return keep(res);
+}
+
+static mlx_array choose(mlx_array cond, mlx_array a, mlx_array b)
+{
+    MADE(mlx_where(&res, cond, a, b, s));
+}
+
+static mlx_array clip(mlx_array a, float low, float high)
+{
+    mlx_array x = keep(mlx_array_new_float(low)), y = keep(mlx_array_new_float(high));
+
+    MADE(mlx_clip(&res, a, x, y, s));
 }
 
 /* ---- random numbers, all from key 0 ---- */

@@ -79,11 +79,11 @@ def cases():
     yield "call1(mlx_degrees, iota(MLX_FLOAT32, D(4)))", mx.degrees(iota(mx.float32, 4))
     yield "call1(mlx_radians, iota(MLX_INT32, D(4)))", mx.radians(iota(mx.int32, 4))
     yield "call1(mlx_reciprocal, iota(MLX_INT32, D(4)))", mx.reciprocal(iota(mx.int32, 4))
-    yield "close(special(MLX_FLOAT32), special(MLX_FLOAT32), false)", \
+    yield "is_close(special(MLX_FLOAT32), special(MLX_FLOAT32), false)", \
         mx.isclose(special(mx.float32), special(mx.float32))
-    yield "close(special(MLX_FLOAT32), special(MLX_FLOAT32), true)", \
+    yield "is_close(special(MLX_FLOAT32), special(MLX_FLOAT32), true)", \
         mx.isclose(special(mx.float32), special(mx.float32), equal_nan=True)
-    yield "close(special(MLX_FLOAT32), special(MLX_BFLOAT16), false)", \
+    yield "is_close(special(MLX_FLOAT32), special(MLX_BFLOAT16), false)", \
         mx.isclose(special(mx.float32), special(mx.bfloat16))
 
     # two operands
@@ -151,6 +151,43 @@ def cases():
         yield "variance(mlx_std, %s, %d)" % (cr, ddof), mx.std(r, ddof=ddof)
     yield "variance(mlx_var, complex_pairs((float[]){ 1, 2, 3, 4, -1, 5 }, 3), 0)", \
         mx.var(c64((1, 2), (3, 4), (-1, 5)))
+
+    # products: vectors, batches, what broadcasts and what is merged
+    for left, right in [((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 2)),
+                        ((2, 2, 3), (3,)), ((2, 1, 3), (2, 3, 2)), ((2, 3), (2, 3, 2)), ((2, 0), (0, 2))]:
+        c = "iota(MLX_FLOAT32, %s), iota(MLX_FLOAT32, %s)" % (dims(left), dims(right))
+        yield "call2(mlx_matmul, %s)" % c, mx.matmul(iota(mx.float32, *left), iota(mx.float32, *right))
+    for add, left, right in [((), (2, 3), (3, 2)), ((2,), (2, 3), (3, 2)), ((2,), (2, 2, 3), (3, 2)),
+                             ((2,), (3,), (3, 2)), ((2,), (2, 3), (3,)), ((2, 1), (2, 2, 3), (3, 2)),
+                             ((), (3,), (3,)), ((), (2, 2, 3), (3,))]:
+        yield "addmm(iota(MLX_FLOAT32, %s), iota(MLX_FLOAT32, %s), iota(MLX_FLOAT32, %s))" % (
+            dims(add), dims(left), dims(right)), \
+            mx.addmm(iota(mx.float32, *add), iota(mx.float32, *left), iota(mx.float32, *right), 2, 3)
+    yield "addmm(complex_pairs((float[]){ 1, 2 }, 1), iota(MLX_FLOAT32, D(2, 3)), iota(MLX_FLOAT32, D(3, 2)))", \
+        mx.addmm(c64((1, 2)), iota(mx.float32, 2, 3), iota(mx.float32, 3, 2), 2, 3)
+    yield "call2(mlx_inner, iota(MLX_FLOAT32, D(2, 3)), iota(MLX_FLOAT32, D(2, 2, 3)))", \
+        mx.inner(iota(mx.float32, 2, 3), iota(mx.float32, 2, 2, 3))
+    yield "call2(mlx_outer, iota(MLX_INT32, D(2, 2)), iota(MLX_INT32, D(3)))", \
+        mx.outer(iota(mx.int32, 2, 2), iota(mx.int32, 3))
+
+    # views with values
+    v = iota(mx.int32, 2, 3, 2)
+    cv = "iota(MLX_INT32, D(2, 3, 2))"
+    yield "axes2(mlx_moveaxis, %s, 0, 2)" % cv, mx.moveaxis(v, 0, 2)
+    yield "axes2(mlx_swapaxes, %s, 0, 1)" % cv, mx.swapaxes(v, 0, 1)
+    yield "axes2(mlx_flatten, axes2(mlx_swapaxes, %s, 0, 1), 0, 1)" % cv, mx.flatten(mx.swapaxes(v, 0, 1), 0, 1)
+    yield "strided(%s, D(3, 3), (int64_t[]){ 2, 1 }, 1)" % cv, mx.as_strided(v, (3, 3), (2, 1), 1)
+    yield "strided(%s, D(2, 2), (int64_t[]){ -1, 0 }, 5)" % cv, mx.as_strided(v, (2, 2), (-1, 0), 5)
+    yield "take(%s, iota(MLX_UINT8, D(2, 1)), 1)" % cv, mx.take(v, iota(mx.uint8, 2, 1), 1)
+    yield "view_as(iota(MLX_FLOAT32, D(2, 2)), MLX_UINT16)", iota(mx.float32, 2, 2).view(mx.uint16)
+    yield "view_as(iota(MLX_INT32, D(2, 4)), MLX_INT64)", iota(mx.int32, 2, 4).view(mx.int64)
+    yield "joined(mlx_concatenate_axis, iota(MLX_INT32, D(1, 2)), iota(MLX_FLOAT16, D(2, 2)), 0)", \
+        mx.concatenate([iota(mx.int32, 1, 2), iota(mx.float16, 2, 2)], 0)
+    yield "joined(mlx_stack_axis, iota(MLX_INT32, D(2)), iota(MLX_INT32, D(2)), -1)", \
+        mx.stack([iota(mx.int32, 2), iota(mx.int32, 2)], -1)
+    yield "choose(iota(MLX_INT32, D(2, 1)), iota(MLX_FLOAT32, D(3)), iota(MLX_INT32, NO_DIMS))", \
+        mx.where(iota(mx.int32, 2, 1), iota(mx.float32, 3), iota(mx.int32))
+    yield "clip(iota(MLX_INT32, D(6)), 1.5f, 4)", mx.clip(mx.arange(6), mx.array(1.5), mx.array(4.0))
 
     # random numbers
     for shape in [(1,), (2,), (3,), (2, 3), (5, 5)]:
