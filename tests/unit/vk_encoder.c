@@ -340,8 +340,9 @@ static void test_groups(void **state)
 #define POOL 12
 #define POOL_N 128
 
-/* Random dispatches over views of a few arrays, against the same steps on the host. */
-static void run_random(struct strm *s, struct rng *rng, int steps)
+/* Random dispatches over views of a few arrays, against the same steps on the host. Without a
+ * needed barrier (racy) a real GPU gives other results than the host. */
+static void run_random(struct strm *s, struct rng *rng, int steps, bool racy)
 {
     static uint32_t host[POOL][POOL_N];
     struct arr *pool[POOL];
@@ -369,7 +370,9 @@ static void run_random(struct strm *s, struct rng *rng, int steps)
             assert_ok(strm_synchronize(s));
     }
     for (int k = 0; k < POOL; k++) {
-        assert_memory_equal(vkt_read(s, pool[k]), host[k], sizeof host[k]);
+        const uint32_t *v = vkt_read(s, pool[k]);
+        if (!racy)
+            assert_memory_equal(v, host[k], sizeof host[k]);
         arr_unref(&pool[k]);
     }
 }
@@ -382,7 +385,7 @@ static void test_random_dispatches(void **state)
     (void)state;
     record_begin();
     for (int k = 0; k < 4; k++)
-        run_random(vkt_stream(), &rng, 400);
+        run_random(vkt_stream(), &rng, 400, false);
     struct hazard_report r = record_end();
     assert_clean(&r);
     assert_in_range(r.dispatches, 1000, 2000);
@@ -397,7 +400,7 @@ static void test_missing_barrier_is_found(void **state)
         struct rng rng = { 7 };
         record_begin();
         vk_rec_drop_barrier(n);
-        run_random(vkt_stream(), &rng, 300);
+        run_random(vkt_stream(), &rng, 300, true);
         struct hazard_report r = record_end();
         assert_true(r.raw + r.war + r.waw > 0);
         assert_true(r.text[0]);
