@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Packs what a GPU machine needs to check this build: the command, the test programs, and the
 # libraries they load (the C library and its loader included, so that the machine's own version does
-# not matter). The result runs with `FOLDER/check.sh`, nothing needs to be installed there.
-# usage: pack_gpu.sh BUILD FOLDER
+# not matter). Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
+# usage: pack_gpu.sh BUILD ARCHIVE.tar.xz
 set -eu
 build=$1
-out=$2
+archive=$2
 here=$(cd "$(dirname "$0")" && pwd)
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+out=$top/gpu_check
 
-rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib"
 programs=("$build/mlx")
 for program in "$build"/tests/unit_* "$build"/tests/ops_*; do
@@ -30,4 +32,5 @@ loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }'
 done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
 cp "$here/gpu_check.sh" "$out/check.sh"
-du -sh "$out"
+tar -C "$top" -cf - gpu_check | xz -3 -T0 >"$archive"
+ls -l "$archive"

@@ -16,9 +16,9 @@
 #include "core/sched.h"
 #include "core/stat.h"
 
-/* Where this backend has no function, the shared one fills in. */
-static be_op_fn families[OP_FAMILY_COUNT] = {
+static const be_op_fn families[OP_FAMILY_COUNT] = {
 #define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
+#include "backend/common/families.def"
 #include "backend/vulkan/families.def"
 #undef FAMILY
 };
@@ -30,9 +30,6 @@ static void print_stats(void)
 
 static void prepare(void)
 {
-    for (int i = 0; i < OP_FAMILY_COUNT; i++)
-        if (!families[i])
-            families[i] = be_common_families[i];
     sched_set_reaper(vk_streams_retire);
     if (gate_on(GATE_VK_STATS))
         atexit(print_stats);
