@@ -12,7 +12,7 @@ typedef void (*mlx_error_handler_func)(const char *msg, void *data);
 
 /* Installs the handler of the process. NULL restores the default, which prints the text to stdout
  * and ends the process with status -1: programs that test return codes install their own.
- * data reaches the handler only if dtor is given too; dtor(data) runs once, when the handler is
+ * data reaches the handler; dtor, which may be NULL, runs once with it when the handler is
  * replaced. Thread-safety: install the handler before other threads use the library. */
 void mlx_set_error_handler(mlx_error_handler_func handler, void *data, void (*dtor)(void *));
 

@@ -422,8 +422,8 @@ int mlx_copy(mlx_array *res, const mlx_array a, const mlx_stream s);
 /* The same values, row-major without gaps; column-major is left alone if allow_col_major. */
 int mlx_contiguous(mlx_array *res, const mlx_array a, bool allow_col_major, const mlx_stream s);
 
-/* The arrays of a list one after the other along an axis (0 if not named); all other dimensions
- * must agree. */
+/* The arrays of a list one after the other, flattened first or along an axis; then all other
+ * dimensions must agree. */
 int mlx_concatenate(mlx_array *res, const mlx_vector_array arrays, const mlx_stream s);
 int mlx_concatenate_axis(mlx_array *res, const mlx_vector_array arrays, int axis,
                          const mlx_stream s);
@@ -433,7 +433,8 @@ int mlx_stack(mlx_array *res, const mlx_vector_array arrays, const mlx_stream s)
 int mlx_stack_axis(mlx_array *res, const mlx_vector_array arrays, int axis, const mlx_stream s);
 
 /* low_pad_size[i] elements before and high_pad_size[i] elements after along axes[i]. mode
- * "constant" fills with pad_value, "edge" repeats the outermost element. */
+ * "constant" fills with pad_value, "edge" repeats the outermost element, "reflect" and
+ * "symmetric" mirror the array without and with it. */
 int mlx_pad(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,
             const int *low_pad_size, size_t low_pad_size_num, const int *high_pad_size,
             size_t high_pad_size_num, const mlx_array pad_value, const char *mode,
