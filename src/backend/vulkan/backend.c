@@ -3,11 +3,11 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "backend/common/families.h"
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/device.h"
+#include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/transfer.h"
@@ -23,16 +23,10 @@ static const be_op_fn families[OP_FAMILY_COUNT] = {
 #undef FAMILY
 };
 
-static void print_stats(void)
-{
-    stat_print(stderr);
-}
-
 static void prepare(void)
 {
     sched_set_reaper(vk_streams_retire);
-    if (gate_on(GATE_VK_STATS))
-        atexit(print_stats);
+    exit_report_register();
 }
 
 static enum err open_device(void)
@@ -67,7 +61,7 @@ static void fill_info(void)
         { .key = "device_name", .text = p->props.deviceName },
         { .key = "architecture", .text = p->props12.driverName },
         { .key = "max_buffer_length", .number = vk_memory_max_buffer() },
-        { .key = "max_recommended_working_set_size", .number = vk_memory_size() },
+        { .key = "max_recommended_working_set_size", .number = vk_memory_budget() },
         { .key = "memory_size", .number = vk_memory_size() },
         { .key = "resource_limit", .number = p->props.limits.maxMemoryAllocationCount },
     };

@@ -1,0 +1,41 @@
+#include "backend/vulkan/exit_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend/vulkan/hazard_check.h"
+#include "core/gate.h"
+#include "core/stat.h"
+
+static void report_hazards(void)
+{
+    struct hazard_report r;
+    size_t n;
+    const struct vk_rec *rec = vk_rec_get(&n);
+
+    if (hazard_check(&r, rec, n) != ERR_OK) {
+        fprintf(stderr, "mlx: hazard check failed: %s\n", err_text());
+        return;
+    }
+    fprintf(stderr, "mlx: hazards: %zu in %zu dispatches; needless barriers: %zu of %zu%s%s\n",
+            r.raw + r.war + r.waw, r.dispatches, r.needless, r.barriers, r.text[0] ? "; " : "",
+            r.text);
+}
+
+static void report(void)
+{
+    if (gate_on(GATE_VK_VALIDATE))
+        fprintf(stderr, "mlx: validation messages: %" PRIu64 "\n",
+                stat_get(STAT_VALIDATION_MESSAGES));
+    if (gate_on(GATE_VK_RECORD))
+        report_hazards();
+    if (gate_on(GATE_VK_STATS))
+        stat_print(stderr);
+}
+
+void exit_report_register(void)
+{
+    if (gate_on(GATE_VK_VALIDATE) || gate_on(GATE_VK_RECORD) || gate_on(GATE_VK_STATS))
+        atexit(report);
+}
