@@ -347,10 +347,13 @@ static enum err place(struct vk_buf *b, struct heap *h, size_t size)
     return ERR_OK;
 }
 
-/* Everything that could be given back has been: completed work, cached buffers, empty blocks. */
-static void relieve_pressure(void)
+/* Gives back what cached buffers, completed work and, as a last resort, work in flight occupy. */
+static void relieve_pressure(bool wait)
 {
-    vk_streams_retire();
+    if (wait)
+        vk_streams_drain();
+    else
+        vk_streams_retire();
     vk_alloc_clear();
 }
 
@@ -369,8 +372,8 @@ static enum err buf_create(struct vk_buf **out, enum vk_mem mem, size_t size)
     if (!(b = mem_alloc(sizeof *b)))
         return ERR_NO_MEMORY;
     err = place(b, h, size);
-    if (err == ERR_NO_MEMORY) {
-        relieve_pressure();
+    for (int i = 0; i < 2 && err == ERR_NO_MEMORY; i++) {
+        relieve_pressure(i > 0);
         err = place(b, h, size);
     }
     if (err) {
@@ -457,6 +460,21 @@ void vk_alloc_clear(void)
 size_t vk_memory_size(void)
 {
     return type_bytes(heaps[VK_MEM_DEVICE].type);
+}
+
+size_t vk_memory_budget(void)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT
+    };
+    VkPhysicalDeviceMemoryProperties2 memory = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget
+    };
+
+    if (!(vk_limits_get()->caps & VK_CAP_MEMORY_BUDGET))
+        return vk_memory_size();
+    vk.GetPhysicalDeviceMemoryProperties2(vk_dev.phys.handle, &memory);
+    return budget.heapBudget[vk_dev.memory.memoryTypes[heaps[VK_MEM_DEVICE].type].heapIndex];
 }
 
 size_t vk_memory_max_buffer(void)

@@ -54,5 +54,7 @@ void vk_buf_free(struct buf *b);
 bool vk_is_unified(void);
 void vk_alloc_clear(void);
 size_t vk_memory_size(void);
+/* What this process can have of it, as far as the driver tells. */
+size_t vk_memory_budget(void);
 /* Largest single buffer. */
 size_t vk_memory_max_buffer(void);

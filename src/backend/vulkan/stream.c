@@ -154,6 +154,15 @@ void vk_streams_retire(void)
 
 /* ---- waiting ---- */
 
+/* Ticket of the oldest commit in flight, 0 if there is none. */
+static uint64_t oldest_ticket(struct vk_strm *s)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t ticket = s->oldest ? s->oldest->ticket : 0;
+    pthread_mutex_unlock(&s->lock);
+    return ticket;
+}
+
 static struct vk_slot *find_slot(const struct vk_strm *s, uint64_t ticket)
 {
     struct vk_slot *slot = s->oldest;
@@ -197,6 +206,13 @@ static void wait_committed(struct vk_strm *s, uint64_t ticket)
         pthread_cond_timedwait(&s->committed, &s->lock, &until);
     }
     pthread_mutex_unlock(&s->lock);
+}
+
+void vk_streams_drain(void)
+{
+    for (struct vk_strm *s = atomic_load(&all_streams); s; s = s->next)
+        for (uint64_t ticket; (ticket = oldest_ticket(s));)
+            wait_slot(s, ticket);
 }
 
 static bool is_mine(struct vk_strm *s)
@@ -490,10 +506,8 @@ enum err vk_strm_flush(struct strm *strm)
 bool vk_strm_retire(struct strm *strm, bool block)
 {
     struct vk_strm *s = vk_strm_of(strm);
+    uint64_t oldest = oldest_ticket(s);
 
-    pthread_mutex_lock(&s->lock);
-    uint64_t oldest = s->oldest ? s->oldest->ticket : 0;
-    pthread_mutex_unlock(&s->lock);
     if (oldest && block)
         wait_slot(s, oldest);
     else

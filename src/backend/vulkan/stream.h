@@ -88,6 +88,8 @@ MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);
 
 /* Retires what is complete, on all streams. Thread-safety: safe. */
 void vk_streams_retire(void);
+/* Blocks until everything committed so far is complete, and retires it. Thread-safety: safe. */
+void vk_streams_drain(void);
 
 /* ---- entries of the backend table ---- */
 enum err vk_strm_open(struct strm *s);
