@@ -292,20 +292,19 @@ static const struct {
     { 10, 12, 0 },  { 1, 5, 0 },    { 128, 132, 40 }, { 3, 300, 20 },   { 300, 2, 33 },
 };
 
-/* Every size with both operands either way round. Two dtypes each: a pipeline per dtype, layout and
- * tile is what the time of this test goes into. */
+/* Every size with both operands either way round. The dtypes take turns: a pipeline per dtype,
+ * layout and tile is what the time of these tests goes into. */
 static void test_sizes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         for (size_t way = 0; way < 4; way++)
-            for (size_t t = 0; t < 2; t++)
-                run_case(&(struct product_case){ .dtype = dtypes[(i + way + 2 * t) % 4],
-                                                 .m = sizes[i].m,
-                                                 .n = sizes[i].n,
-                                                 .k = sizes[i].k,
-                                                 .a.layout = way & 1 ? COL : ROW,
-                                                 .b.layout = way & 2 ? COL : ROW });
+            run_case(&(struct product_case){ .dtype = dtypes[(i + way) % 4],
+                                             .m = sizes[i].m,
+                                             .n = sizes[i].n,
+                                             .k = sizes[i].k,
+                                             .a.layout = way & 1 ? COL : ROW,
+                                             .b.layout = way & 2 ? COL : ROW });
 }
 
 static void test_layouts(void **state)
@@ -316,7 +315,7 @@ static void test_layouts(void **state)
     for (size_t i = 0; i < ARRAY_LEN(small); i++)
         for (int a = ROW; a <= SCALAR; a++)
             for (int b = ROW; b <= SCALAR; b++)
-                run_case(&(struct product_case){ .dtype = dtypes[(a + b) % 4],
+                run_case(&(struct product_case){ .dtype = dtypes[i],
                                                  .m = small[i][0],
                                                  .n = small[i][1],
                                                  .k = small[i][2],
@@ -333,7 +332,7 @@ static void test_batches(void **state)
     for (size_t i = 0; i < ARRAY_LEN(small); i++)
         for (int a = OWN; a <= SHARE_ALL; a++)
             for (int b = OWN; b <= SHARE_ALL; b++)
-                run_case(&(struct product_case){ .dtype = dtypes[(a + b + (int)i) % 4],
+                run_case(&(struct product_case){ .dtype = dtypes[(i + 1) % 4],
                                                  .m = small[i][0],
                                                  .n = small[i][1],
                                                  .k = small[i][2],
@@ -353,7 +352,7 @@ static void test_addmm(void **state)
             for (int share = OWN; share <= SHARE_ALL; share++) {
                 const float *f = factors[(c + share) % 4];
                 run_case(
-                    &(struct product_case){ .dtype = dtypes[(c + (int)i) % 4],
+                    &(struct product_case){ .dtype = dtypes[(i + (size_t)(c == ROW)) % 4],
                                             .m = small[i][0],
                                             .n = small[i][1],
                                             .k = small[i][2],
@@ -412,7 +411,7 @@ static void test_variants(void **state)
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
         const char *old = gate_set_text(GATE_VK_MATMUL_VARIANT, names[v]);
         for (size_t i = 0; i < ARRAY_LEN(small); i++)
-            for (int way = 0; way < 4; way++)
+            for (int way = 1; way < 3; way++)
                 run_case(&(struct product_case){ .dtype = dtypes[(v + (size_t)way) % 4],
                                                  .m = small[i][0],
                                                  .n = small[i][1],
