@@ -119,16 +119,16 @@ mlx_array mlx_array_new_data(const void *data, const int *shape, int dim, mlx_dt
     return res;
 }
 
-/* A leaf over memory of the caller. *adopted says who runs the destructor from now on. */
-static enum err arr_adopt(struct arr **out, void *data, void (*dtor)(void *), void *payload,
-                          bool *adopted)
+/* Gives a leaf the caller's memory. On success the buffer runs the destructor, later. */
+static enum err arr_adopt(struct arr *a, const struct shp *s, void *data, void (*dtor)(void *),
+                          void *payload)
 {
-    struct arr *a = *out;
     enum err err = memory_adopt(&a->buf, data, arr_nbytes(a), dtor, payload);
 
-    *adopted = !err;
-    if (!err)
+    if (!err) {
+        a->flags = (uint8_t)shp_layout_flags(s, a->strides, a->size);
         atomic_store(&a->status, ARR_AVAILABLE);
+    }
     return err;
 }
 
@@ -147,8 +147,10 @@ mlx_array mlx_array_new_data_managed_payload(void *data, const int *shape, int d
         call_ptr(&c, data, "data");
     if (call_ok(&c))
         c.err = shp_size(&s) ? arr_new_empty(&c.out, &s, t) : arr_new_data(&c.out, NULL, &s, t);
-    if (call_ok(&c) && c.out->size)
-        c.err = arr_adopt(&c.out, data, dtor, payload, &adopted);
+    if (call_ok(&c) && c.out->size) {
+        c.err = arr_adopt(c.out, &s, data, dtor, payload);
+        adopted = call_ok(&c);
+    }
     if (!adopted && dtor)
         dtor(payload);
     CALL_END_ARR(&c, &res);

@@ -9,13 +9,6 @@ static enum dev_type call_dev_type(struct call *c, mlx_device_type type)
     return call_ok(c) ? (enum dev_type)type : DEV_CPU;
 }
 
-static struct dev call_dev(struct call *c, mlx_device dev, const char *name)
-{
-    const struct dev_box *box = call_box(c, dev.ctx, "device", name);
-
-    return box ? box->dev : (struct dev){ DEV_CPU, 0 };
-}
-
 mlx_device mlx_device_new(void)
 {
     return (mlx_device){ NULL };
@@ -173,8 +166,6 @@ static const struct be_info_row *call_row(struct call *c, mlx_device_info info, 
             return &box->rows[i];
     return NULL;
 }
-
-#define ABSENT 2 /* "nothing there", which is not an error */
 
 int mlx_device_info_has_key(bool *exists, mlx_device_info info, const char *key)
 {

@@ -8,8 +8,6 @@
 #include "core/gate.h"
 #include "core/stat.h"
 
-#define ABSENT 2 /* "nothing there", which is not an error */
-
 const char *mlx_last_error(void)
 {
     return err_text();

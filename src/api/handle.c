@@ -50,6 +50,13 @@ const struct list *call_vec(struct call *c, mlx_vector_array v, const char *name
     return call_box(c, v.ctx, "vector", name);
 }
 
+struct dev call_dev(struct call *c, mlx_device dev, const char *name)
+{
+    const struct dev_box *box = call_box(c, dev.ctx, "device", name);
+
+    return box ? box->dev : (struct dev){ DEV_CPU, 0 };
+}
+
 enum dtype call_dtype(struct call *c, mlx_dtype t)
 {
     if (call_ok(c) && (unsigned)t >= DT_COUNT)

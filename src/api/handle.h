@@ -78,8 +78,12 @@ enum dtype call_dtype(struct call *c, mlx_dtype t);
 const void *call_ptr(struct call *c, const void *p, const char *name);
 /* NULL is allowed with n == 0. */
 struct ints call_ints(struct call *c, const int *v, size_t n, const char *name);
+struct dev call_dev(struct call *c, mlx_device dev, const char *name);
 /* Any other handle: its box. kind: "stream", "string", ... */
 void *call_box(struct call *c, const void *ctx, const char *kind, const char *name);
+
+/* The status for "nothing there", which is not an error. */
+#define ABSENT 2
 
 /* Ends a call that has nothing to hand over: 0, or 1 after telling the error handler. */
 int call_end(struct call *c, const char *file, int line);

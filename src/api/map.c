@@ -110,8 +110,6 @@ out:
 
 /* ---- calls ---- */
 
-#define ABSENT 2 /* "nothing there", which is not an error */
-
 static void assign_copy(struct call *c, void **ctx, const struct class *k, const void *src)
 {
     const struct map *from = call_box(c, src, "map", "src");

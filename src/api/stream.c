@@ -7,13 +7,6 @@ static struct strm *call_strm(struct call *c, mlx_stream s, const char *name)
     return box ? box->strm : NULL;
 }
 
-static struct dev call_dev(struct call *c, mlx_device dev)
-{
-    const struct dev_box *box = call_box(c, dev.ctx, "device", "dev");
-
-    return box ? box->dev : (struct dev){ DEV_CPU, 0 };
-}
-
 mlx_stream mlx_stream_new(void)
 {
     return (mlx_stream){ NULL };
@@ -23,7 +16,7 @@ mlx_stream mlx_stream_new_device(mlx_device dev)
 {
     mlx_stream res = { NULL };
     struct call c = CALL_BARE;
-    struct dev d = call_dev(&c, dev);
+    struct dev d = call_dev(&c, dev, "dev");
     struct strm *s = NULL;
 
     if (call_ok(&c))
@@ -104,7 +97,7 @@ int mlx_synchronize(mlx_stream stream)
 int mlx_get_default_stream(mlx_stream *stream, mlx_device dev)
 {
     struct call c = CALL(stream);
-    struct dev d = call_dev(&c, dev);
+    struct dev d = call_dev(&c, dev, "dev");
     struct strm *s = NULL;
 
     if (call_ok(&c))

@@ -154,6 +154,29 @@ static void test_managed_payload(void **state)
     assert_int_equal(runs, 3);
 }
 
+/* Adopted memory is row-major, and ops know it. */
+static void test_managed_layout(void **state)
+{
+    static float data[6] = { 1, 2, 3, 4, 5, 6 };
+    int shape[] = { 2, 3 }, runs = 0;
+    mlx_array a =
+        mlx_array_new_data_managed_payload(data, shape, 2, MLX_FLOAT32, &runs, count_payload);
+    mlx_array t = mlx_array_new();
+    bool flag = true;
+
+    (void)state;
+    assert_ok(_mlx_array_is_row_contiguous(&flag, a));
+    assert_true(flag);
+    assert_ok(_mlx_array_is_col_contiguous(&flag, a));
+    assert_false(flag);
+    assert_ok(mlx_transpose(&t, a, s));
+    assert_ok(mlx_matmul(&t, a, t, s));
+    assert_floats(t, (float[]){ 14, 32, 32, 77 }, 4);
+    mlx_array_free(a);
+    mlx_array_free(t);
+    assert_int_equal(runs, 1);
+}
+
 /* ---- references ---- */
 
 static void test_set(void **state)
@@ -287,12 +310,19 @@ static void test_deep_graph(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars),    cmocka_unit_test(test_new_data),
-        cmocka_unit_test(test_bad_data),   cmocka_unit_test(test_empty_array),
-        cmocka_unit_test(test_managed),    cmocka_unit_test(test_managed_payload),
-        cmocka_unit_test(test_set),        cmocka_unit_test(test_inputs_outlive_handles),
-        cmocka_unit_test(test_item),       cmocka_unit_test(test_data_needs_evaluation),
-        cmocka_unit_test(test_views),      cmocka_unit_test(test_async),
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_new_data),
+        cmocka_unit_test(test_bad_data),
+        cmocka_unit_test(test_empty_array),
+        cmocka_unit_test(test_managed),
+        cmocka_unit_test(test_managed_payload),
+        cmocka_unit_test(test_managed_layout),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_inputs_outlive_handles),
+        cmocka_unit_test(test_item),
+        cmocka_unit_test(test_data_needs_evaluation),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_async),
         cmocka_unit_test(test_deep_graph),
     };
 
