@@ -35,9 +35,10 @@ int mlx_random_split(mlx_array *res_0, mlx_array *res_1, const mlx_array key, co
         outs[0] = NULL;
     }
     if (call_ok(&c)) {
-        if (spare)
+        if (!res_1->ctx) { /* it is live now if both are the same handle */
             res_1->ctx = spare;
-        spare = NULL;
+            spare = NULL;
+        }
         c.err = box_set_arr(res_1, outs[1]);
         outs[1] = NULL;
     }

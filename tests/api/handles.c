@@ -178,6 +178,21 @@ static void test_freed_and_reset(void **state)
     mlx_array_free(b);
 }
 
+/* Two results in one handle: the second stays. */
+static void test_same_result_twice(void **state)
+{
+    mlx_array key = mlx_array_new(), res = mlx_array_new();
+    mlx_stream s = mlx_stream_new();
+
+    (void)state;
+    assert_ok(mlx_random_key(&key, 0));
+    assert_ok(mlx_random_split(&res, &res, key, s));
+    assert_ok(mlx_array_eval(res));
+    assert_int_equal(mlx_array_data_uint32(res)[0], 2718843009u);
+    mlx_array_free(key);
+    mlx_array_free(res);
+}
+
 /* All copies of a handle see what an out-parameter put into one of them. */
 static void test_copies_share(void **state)
 {
@@ -202,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_alias),
         cmocka_unit_test(test_failure_keeps_result),
         cmocka_unit_test(test_freed_and_reset),
+        cmocka_unit_test(test_same_result_twice),
         cmocka_unit_test(test_copies_share),
     };
 
