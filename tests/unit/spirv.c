@@ -30,7 +30,7 @@ static int remove_file(void **state)
     return remove(module_path);
 }
 
-static const struct elem_class plain = { .lanes = 1, .unroll = 1, .align = 16 };
+static const struct elem_class plain = { .lanes = 1, .unroll = 1, .align = 16, .threads = 64 };
 
 static void validate(const uint32_t *words, size_t n, const char *what)
 {
@@ -223,6 +223,7 @@ static void test_every_walk(void **state)
     for (unsigned k = 0; k < 5u * 16u; k++) {
         struct elem_class c = { .dims = dims[k % 5], .align = (uint8_t)(1u << k / 5 % 5) };
 
+        c.threads = 64;
         c.flags = (uint16_t)(k / 5);
         if (!c.dims)
             c.flags &= (uint16_t)~ELEM_OUT_STRIDED;
@@ -240,7 +241,7 @@ static void test_copy_and_largest_program(void **state)
 {
     struct fx copy = { .n_in = 1, .n_out = 1, .in_dtype = { DT_COMPLEX64 } };
     struct fx big = { .n_in = FX_MAX_IN, .n_ins = FX_MAX_INS, .n_out = FX_MAX_OUT };
-    struct elem_class c = { .dims = 32, .lanes = 1, .unroll = 4, .align = 4 };
+    struct elem_class c = { .dims = 32, .lanes = 1, .unroll = 4, .align = 4, .threads = 64 };
 
     (void)state;
     emit_and_validate(&copy, &plain, "a copy");
@@ -334,7 +335,7 @@ static double seconds(void)
  * best of many runs, because other processes share the machine. */
 static void test_emission_is_quick(void **state)
 {
-    struct elem_class c = { .lanes = 1, .unroll = 4, .align = 16 };
+    struct elem_class c = { .lanes = 1, .unroll = 4, .align = 16, .threads = 256 };
     struct fx f = program_of_one(OP_TAN, DT_FLOAT32);
     double best = 1;
 

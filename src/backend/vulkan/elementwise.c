@@ -14,13 +14,16 @@
 #include "core/mem.h"
 #include "core/stat.h"
 
-/* Below this many groups of elements a thread takes one: more threads hide latency better. */
-#define UNROLL_FROM (1u << 18)
-/* Bytes that a thread moves per operand; measured on an H200: 4 reach 3.3 TB/s, 16 reach 4.3. */
+/* From this many elements on bandwidth counts: a thread then moves this many bytes per operand.
+ * Measured on an H200: 4 reach 3.3 TB/s, 16 reach 4.2. Below, more threads hide latency better. */
+#define LARGE_FROM (1u << 18)
 #define BYTES_PER_THREAD 16
+/* Threads of a workgroup. Small arrays leave most of one idle, which software devices feel. */
+#define THREADS_LARGE 256
+#define THREADS_SMALL 128
 /* A program whose inlined code is longer than this (words of SPIR-V) is bound by arithmetic:
- * unrolling it only makes the pipeline slow to build. */
-#define UNROLL_WORDS 20000
+ * more copies of it only make the pipeline slow to build. */
+#define MAX_CODE_WORDS 20000
 
 /* ---- kernels by program and class ---- */
 
@@ -230,7 +233,7 @@ static bool fits_lanes(const struct elem_job *job, int o, uint32_t lanes)
         return true;
     if (stride && stride[last] == 0)
         return o < job->fx->n_in;
-    if (job->addr[o] % MIN(operand_size(job, o) * lanes, 4) != 0 || (stride && stride[last] != 1))
+    if (job->addr[o] % (operand_size(job, o) * lanes) != 0 || (stride && stride[last] != 1))
         return false;
     for (int d = 0; stride && d < last; d++)
         if (stride[d] % lanes != 0)
@@ -238,12 +241,26 @@ static bool fits_lanes(const struct elem_job *job, int o, uint32_t lanes)
     return true;
 }
 
-/* Elements smaller than a word are moved by the word, as far as 16 bytes of the largest go. */
-static uint32_t choose_lanes(const struct elem_job *job)
+static bool all_fit_lanes(const struct elem_job *job, uint32_t lanes)
 {
-    uint32_t smallest = 8, largest = 1, lanes;
     int last = job->nest ? job->nest->ndim - 1 : 0;
     size_t run = job->nest ? (size_t)job->nest->dim[last] : job->n;
+    bool fits = true;
+
+    /* The last group of a flat walk may reach beyond the end if nothing is lost there. */
+    if (run % lanes != 0 && (job->nest || !job->owns_outputs))
+        return false;
+    for (int o = 0; o < n_operands(job) && fits; o++)
+        fits = fits_lanes(job, o, lanes);
+    return fits;
+}
+
+/* Small elements are moved by the word, and in large arrays by as many words as one access takes
+ * where the device gains by that. */
+static void choose_work(struct elem_class *c, const struct elem_job *job)
+{
+    bool is_large = job->n >= LARGE_FROM;
+    uint32_t smallest = 8, largest = 1, lanes, unroll = 1;
 
     for (int o = 0; o < n_operands(job); o++) {
         if (is_once(job, o))
@@ -251,34 +268,22 @@ static uint32_t choose_lanes(const struct elem_job *job)
         smallest = MIN(smallest, operand_size(job, o));
         largest = MAX(largest, operand_size(job, o));
     }
-    for (lanes = MAX(4 / smallest, 1); lanes > 1; lanes /= 2) {
-        bool fits = lanes * largest <= BYTES_PER_THREAD;
-
-        /* The last group of a flat walk may reach beyond the end if nothing is lost there. */
-        if (run % lanes != 0 && (job->nest || !job->owns_outputs))
-            fits = false;
-        for (int o = 0; o < n_operands(job) && fits; o++)
-            fits = fits_lanes(job, o, lanes);
-        if (fits)
+    lanes = is_large && !vk_limits_get()->is_software ? 4 : MAX(4 / smallest, 1);
+    while (lanes > 1 && (lanes * largest > BYTES_PER_THREAD || !all_fit_lanes(job, lanes)))
+        lanes /= 2;
+    if (is_large)
+        unroll = MIN(BYTES_PER_THREAD / (largest * lanes), 4);
+    for (uint32_t weight = elem_weight(job->fx); lanes * unroll * weight > MAX_CODE_WORDS;) {
+        if (unroll > 1)
+            unroll /= 2;
+        else if (lanes * smallest > 4)
+            lanes /= 2;
+        else
             break;
     }
-    return lanes;
-}
-
-static uint32_t choose_unroll(const struct elem_job *job, uint32_t lanes, size_t n_groups)
-{
-    uint32_t largest = 1, unroll;
-
-    if (n_groups < UNROLL_FROM)
-        return 1;
-    for (int o = 0; o < n_operands(job); o++)
-        if (!is_once(job, o))
-            largest = MAX(largest, operand_size(job, o));
-    unroll = MAX(BYTES_PER_THREAD / (largest * lanes), 1);
-    for (uint32_t weight = elem_weight(job->fx);
-         unroll > 1 && weight * lanes * unroll > UNROLL_WORDS;)
-        unroll /= 2;
-    return MIN(unroll, 4);
+    c->lanes = (uint8_t)lanes;
+    c->unroll = (uint8_t)unroll;
+    c->threads = is_large ? THREADS_LARGE : THREADS_SMALL;
 }
 
 /* Sets the alignment of every access, and which inputs are the same in all lanes. */
@@ -342,8 +347,7 @@ static struct elem_class classify(const struct elem_job *job)
     bool wide;
 
     c.once_in = (uint16_t)job->once_in;
-    c.lanes = (uint8_t)choose_lanes(job);
-    c.unroll = (uint8_t)choose_unroll(job, c.lanes, group_count(job, c.lanes));
+    choose_work(&c, job);
     set_accesses(&c, job);
     wide = job->is_wide || job->n > INT32_MAX;
     for (int o = 0; o < n_operands(job) && !wide; o++)
@@ -431,7 +435,7 @@ static void fill_block(struct block *b, const struct elem_job *job, const struct
 
 static struct vk_grid grid_of(const struct elem_job *job, const struct elem_class *c)
 {
-    size_t per_workgroup = (size_t)elem_local_size(c) * c->unroll;
+    size_t per_workgroup = (size_t)c->threads * c->unroll;
     size_t groups = group_count(job, c->lanes);
 
     return launch_grid(groups / per_workgroup + (groups % per_workgroup != 0));

@@ -13,7 +13,7 @@ struct elem_job {
     size_t n;                /* elements to compute, more than 0 */
     const struct nest *nest; /* NULL: all operands are dense and walked flat */
     bool out_strided;        /* the nest has the outputs too; else they are row-major */
-    bool owns_outputs;       /* up to a word behind the last element may be overwritten */
+    bool owns_outputs;       /* up to 16 bytes behind the last element may be overwritten */
     bool is_wide;            /* 64-bit indices even where 32 bits would do */
     uint32_t once_in;        /* bit i: input i is one element */
     uint64_t addr[ELEM_OPERANDS];

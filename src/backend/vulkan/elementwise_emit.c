@@ -209,7 +209,7 @@ static uint32_t to_index(struct emit *e, uint32_t v)
 
 static void place_groups(struct emit *e)
 {
-    uint32_t local = elem_local_size(e->c);
+    uint32_t local = e->c->threads;
     uint32_t number = to_index(e, builtin(e, SpvBuiltInWorkgroupId, 0));
     uint32_t lane = to_index(e, builtin(e, SpvBuiltInLocalInvocationId, 0));
     uint32_t start =
@@ -673,7 +673,7 @@ enum err elem_emit(uint32_t **words, size_t *n, const struct fx *f, const struct
     e->t_u64 = spv_type_int(&e->m, 64, false);
     e->t_index = is_wide(e) ? e->t_u64 : e->t_u32;
     declare_args(e);
-    struct spv_entry entry = { .function = write_main(e), .local_size = elem_local_size(c) };
+    struct spv_entry entry = { .function = write_main(e), .local_size = c->threads };
     entry.variables = e->variables;
     entry.n_variables = e->n_variables;
     entry.keep_special = entry.round_even = c->flags & ELEM_FLOAT_MODES;

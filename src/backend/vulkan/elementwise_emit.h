@@ -23,14 +23,8 @@ struct elem_class {
     uint16_t flags;    /* enum elem_flags */
     uint16_t once_in;  /* bit i: input i is one element */
     uint16_t splat_in; /* bit i: input i has the same element in all lanes of a group */
-    uint16_t reserved;
+    uint16_t threads;  /* of a workgroup */
 };
-
-/* Threads of a workgroup: small where a thread has one group only, because then n is small. */
-static inline uint32_t elem_local_size(const struct elem_class *c)
-{
-    return c->unroll > 1 ? 256 : 64;
-}
 
 /* The argument block: 64-bit words, then index words (32 bits, 64 with ELEM_WIDE).
  *   64-bit: an address per input, an address per output; for Arange start and step

@@ -74,7 +74,7 @@ struct parts {
 parts split(const uint magnitude)
 {
     bool subnormal = magnitude < 0x00800000u;
-    uint i = subnormal ? floatBitsToUint(float(magnitude)) : magnitude;
+    uint i = subnormal ? floatBitsToUint(float(int(magnitude))) : magnitude;
     parts z;
 
     z.m = (i & 0x007fffffu) | 0x00800000u;
@@ -95,18 +95,20 @@ float join(const uint m, const int e, const uint sign)
     return uintBitsToFloat(sign | ((m + (1u << (s - 1)) - 1u + ((m >> s) & 1u)) >> s));
 }
 
+/* Conversions go through int, which CPUs have in hardware too. */
 float quotient(const parts a, const parts b, const uint sign)
 {
     bool below = a.m < b.m;
-    uint n = below ? a.m << 1 : a.m;
-    float r = 1.0 / float(b.m);
-    uint q = uint(float(n) * r * 8388608.0);
-    int rem = int((n << 23) - q * b.m);
+    int n = int(below ? a.m << 1 : a.m);
+    int m = int(b.m);
+    float r = 1.0 / float(m);
+    int q = int(float(n) * r * 8388608.0);
+    int rem = (n << 23) - q * m;
     int d = int(roundEven(float(rem) * r));
 
-    rem -= d * int(b.m);
-    q += uint(d + (2 * rem > int(b.m) ? 1 : 0) - (2 * rem < -int(b.m) ? 1 : 0));
-    return join(q, a.e - b.e + (below ? 126 : 127), sign);
+    rem -= d * m;
+    q += d + (2 * rem > m ? 1 : 0) - (2 * rem < -m ? 1 : 0);
+    return join(uint(q), a.e - b.e + (below ? 126 : 127), sign);
 }
 
 float divide_edge(const float a, const float b, const uint sign)
@@ -160,16 +162,17 @@ float sqrt_f32(const float x)
     if (i - 1u >= INF_BITS - 1u) /* zeros, infinity and NaN stay, negative numbers are NaN */
         return i == SIGN_BIT || i <= INF_BITS || is_nan(x) ? x : nan_f32();
     parts z = split_root(i);
-    float f = float(z.m) * pow2(-23);
+    int m = int(z.m);
+    float f = float(m) * pow2(-23);
     float r = inversesqrt(f);
-    uint s = uint(f * r * 8388608.0);
-    int rem = int((z.m << 23) - s * s);
+    int s = int(f * r * 8388608.0);
+    int rem = (m << 23) - s * s;
     int d = int(roundEven(float(rem) * r * pow2(-24)));
 
-    rem -= d * (2 * int(s) + d);
-    s += uint(d);
-    s += uint((rem > int(s) ? 1 : 0) - (rem <= -int(s) ? 1 : 0));
-    return join(s, z.e + 127, 0u);
+    rem -= d * (2 * s + d);
+    s += d;
+    s += (rem > s ? 1 : 0) - (rem <= -s ? 1 : 0);
+    return join(uint(s), z.e + 127, 0u);
 }
 
 float rsqrt_f32(const float x)
@@ -181,7 +184,7 @@ float rsqrt_f32(const float x)
     if (i >= INF_BITS)
         return i == INF_BITS ? 0.0 : nan_f32();
     parts z = split_root(i);
-    return inversesqrt(float(z.m) * pow2(-23)) * pow2(-z.e);
+    return inversesqrt(float(int(z.m)) * pow2(-23)) * pow2(-z.e);
 }
 
 /* ---- exponentials ---- */
@@ -204,23 +207,32 @@ exp_arg exp_reduce(const float x)
     return z;
 }
 
+float exp_poly(const float r)
+{
+    float p = fma(r, 0.00138117024, 0.00836842787);
+
+    p = fma(r, p, 0.0416683778);
+    p = fma(r, p, 0.166665256);
+    p = fma(r, p, 0.49999994);
+    return fma(r * r, p, r) + 1.0;
+}
+
 /* exp(x) * 2^s without overflow in between. */
 float exp_scaled(const float x, const int s)
 {
     exp_arg z = exp_reduce(clamp(x, -250.0, 250.0));
-    float p = fma(z.r, 0.00138117024, 0.00836842787);
+    float p = scale2(exp_poly(z.r), z.k + s);
 
-    p = fma(z.r, p, 0.0416683778);
-    p = fma(z.r, p, 0.166665256);
-    p = fma(z.r, p, 0.49999994);
-    p = fma(z.r * z.r, p, z.r) + 1.0;
-    p = scale2(p, z.k + s);
     return is_nan(x) ? x : p;
 }
 
 float exp_f32(const float x)
 {
-    return exp_scaled(x, 0);
+    exp_arg z = exp_reduce(clamp(x, -105.0, 90.0));
+    int h = z.k >> 1;
+    float p = exp_poly(z.r) * pow2(h) * pow2(z.k - h);
+
+    return is_nan(x) ? x : p;
 }
 
 float expm1_f32(const float x)
@@ -246,7 +258,7 @@ float sigmoid_f32(const float x)
 {
     float e = exp_f32(-abs(x));
 
-    return divide_f32((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0, 1.0 + e);
+    return ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
 }
 
 /* ---- logarithms ---- */
@@ -276,7 +288,7 @@ struct log_arg {
 log_arg log_reduce(const uint bits)
 {
     bool subnormal = bits < 0x00800000u;
-    uint i = subnormal ? floatBitsToUint(float(bits)) : bits;
+    uint i = subnormal ? floatBitsToUint(float(int(bits))) : bits;
     int k = int(i - 0x3f3504f3u) >> 23;
     log_arg z;
 
@@ -670,22 +682,21 @@ float arctan_f32(const float x)
 
 float arctan2_f32(const float y, const float x)
 {
-    float ay = abs(y);
-    float ax = abs(x);
-    bool left = (floatBitsToUint(x) & SIGN_BIT) != 0u;
-    float hi = ax > ay ? ax : ay;
-    float lo = ax > ay ? ay : ax;
+    uint ay = floatBitsToUint(y) & ~SIGN_BIT; /* magnitudes as bits: subnormals keep their order */
+    uint ax = floatBitsToUint(x) & ~SIGN_BIT;
+    uint hi = max(ax, ay);
+    uint lo = min(ax, ay);
     float r;
 
-    if (is_nan(x) || is_nan(y))
+    if (hi > INF_BITS)
         return nan_f32();
-    if (floatBitsToUint(hi) == floatBitsToUint(lo)) /* both zero or both infinite included */
-        r = floatBitsToUint(hi) == 0u ? 0.0 : 0.785398185;
+    if (hi == lo) /* both zero or both infinite included */
+        r = hi == 0u ? 0.0 : 0.785398185;
     else
-        r = arctan_poly(divide_f32(lo, hi));
+        r = arctan_poly(divide_f32(uintBitsToFloat(lo), uintBitsToFloat(hi)));
     if (ay > ax)
         r = 1.57079637 - (r + 4.37113883e-8);
-    if (left)
+    if ((floatBitsToUint(x) & SIGN_BIT) != 0u)
         r = 3.14159274 - (r + 8.74227766e-8);
     return with_sign(r, y);
 }
