@@ -9,6 +9,8 @@
 
 #define TILE 1024
 #define PARALLEL_ELEMENTS 32768
+/* Fewer columns than this are not worth a walk by columns. */
+#define LANES_MIN 16
 
 struct task {
     struct cpu_src in;
@@ -129,7 +131,10 @@ static uint32_t find(const struct task *t, const char *in)
 struct run {
     const struct task *t;
     const char *in;
+    int lane; /* by columns: the kept dimension along which the input is dense */
 };
+
+/* ---- one output at a time ---- */
 
 static void run_range(void *arg, size_t begin, size_t end)
 {
@@ -140,15 +145,102 @@ static void run_range(void *arg, size_t begin, size_t end)
         r->t->out[i] = find(r->t, r->in + nest_offset(&r->t->kept, 0, i) * item);
 }
 
+/* ---- by columns: many outputs, one row of the input after the other ---- */
+
+/* A dimension for the columns, or -1 if the axis itself is dense. */
+static int find_lane(const struct task *t)
+{
+    for (int d = 0; t->stride != 1 && d < t->kept.ndim; d++)
+        if (t->kept.stride[0][d] == 1 && t->kept.dim[d] >= LANES_MIN)
+            return d;
+    return -1;
+}
+
+static size_t blocks_per_lane(const struct run *r)
+{
+    return ((size_t)r->t->kept.dim[r->lane] + TILE - 1) / TILE;
+}
+
+/* The block of columns i: where it starts in the input and in the output, and the step there. */
+struct block {
+    int64_t in, out, out_step;
+    size_t width;
+};
+
+static struct block block_at(const struct run *r, size_t i)
+{
+    const struct nest *n = &r->t->kept;
+    size_t first = i % blocks_per_lane(r) * TILE;
+    int64_t rest = (int64_t)(i / blocks_per_lane(r)), step = 1;
+    struct block b = { .width = MIN(TILE, (size_t)n->dim[r->lane] - first) };
+
+    for (int d = n->ndim - 1; d >= 0; d--) {
+        int64_t c = (int64_t)first;
+        if (d == r->lane) {
+            b.out_step = step;
+        } else {
+            c = rest % n->dim[d];
+            rest /= n->dim[d];
+        }
+        b.in += c * n->stride[0][d];
+        b.out += c * step;
+        step *= n->dim[d];
+    }
+    return b;
+}
+
+static void run_block(const struct run *r, const struct block *b)
+{
+    const struct task *t = r->t;
+    enum dtype from = (enum dtype)t->in_type, to = (enum dtype)t->wide_type;
+    int64_t item = (int64_t)dt_size(from);
+    cpu_arg pick = (t->is_max ? cpu_kernels()->arg_max : cpu_kernels()->arg_min)[cpu_class_of[to]];
+    char best[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
+    uint32_t index[TILE] = { 0 };
+
+    for (int64_t i = 0; i < t->length; i++) {
+        const char *x = r->in + (b->in + i * t->stride) * item;
+        if (from != to) {
+            cpu_convert((struct cpu_vec){ wide, to }, (struct cpu_vec){ (char *)x, from },
+                        b->width);
+            x = wide;
+        }
+        if (i == 0)
+            memcpy(best, x, b->width * dt_size(to));
+        else
+            pick(best, index, x, (uint32_t)i, b->width);
+    }
+    for (size_t i = 0; i < b->width; i++)
+        t->out[b->out + (int64_t)i * b->out_step] = index[i];
+}
+
+static void run_blocks(void *arg, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++) {
+        struct block b = block_at(arg, i);
+        run_block(arg, &b);
+    }
+}
+
+/* ---- the op ---- */
+
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
-    struct run r = { .t = t };
+    struct run r = { .t = t, .lane = find_lane(t) };
+    size_t grain = (size_t)(PARALLEL_ELEMENTS / t->length) + 1;
     enum err err = cpu_src_host(&r.in, &t->in);
 
-    if (err == ERR_OK)
-        cpu_parallel_for(t->n_out, (size_t)(PARALLEL_ELEMENTS / t->length) + 1, run_range, &r);
-    return err;
+    if (err != ERR_OK)
+        return err;
+    if (r.lane < 0) {
+        cpu_parallel_for(t->n_out, grain, run_range, &r);
+        return ERR_OK;
+    }
+    size_t lane = (size_t)t->kept.dim[r.lane];
+    cpu_parallel_for(t->n_out / lane * blocks_per_lane(&r), grain / MIN(lane, TILE) + 1, run_blocks,
+                     &r);
+    return ERR_OK;
 }
 
 enum err cpu_arg_reduce(const struct exec *x)

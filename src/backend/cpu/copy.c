@@ -8,8 +8,8 @@
 /* Rows in place are cut here, so that several threads share a long one. */
 #define LONG_RUN 16384
 #define PARALLEL_ELEMENTS 32768
-/* Side of the square blocks of a transposing copy: a cache line of 4-byte elements. */
-#define BLOCK 16
+/* Shorter sides than this are not worth turning in blocks. */
+#define TRANSPOSE_MIN 16
 
 enum { SRC, DST };
 
@@ -131,53 +131,29 @@ static void run_fill(struct copy *c)
 
 /* ---- transposing: dst is dense along the last dimension, src along another ---- */
 
-/* rows x cols elements; src is dense along the rows, dst along the columns. */
-struct block {
-    const char *src;
-    char *dst;
-    int64_t src_stride, dst_stride; /* from one column, or row, to the next */
-    size_t rows, cols;
-};
-
-/* By way of a buffer, because with strides of a power of two the lines of both sides would push each
- * other out of the cache. */
-static void transpose_block(const struct block *b, size_t item)
-{
-#define TRANSPOSE(T)                                                                               \
-    {                                                                                              \
-        T tile[BLOCK][BLOCK];                                                                      \
-        for (size_t j = 0; j < b->cols; j++)                                                       \
-            for (size_t i = 0; i < b->rows; i++)                                                   \
-                tile[i][j] = ((const T *)b->src)[(int64_t)j * b->src_stride + (int64_t)i];         \
-        for (size_t i = 0; i < b->rows; i++)                                                       \
-            memcpy((T *)b->dst + (int64_t)i * b->dst_stride, tile[i], b->cols * sizeof(T));        \
-    }
-    BY_ITEM(item, TRANSPOSE)
-#undef TRANSPOSE
-}
-
 /* The dimension along which src is dense, if it is long enough for blocks; else -1. */
 static int transposed_dim(const struct task *t)
 {
     const struct nest *n = &t->nest;
     int last = n->ndim - 1;
 
-    if (t->from != t->to || n->stride[DST][last] != 1 || n->dim[last] < BLOCK)
+    if (t->from != t->to || n->stride[DST][last] != 1 || n->dim[last] < TRANSPOSE_MIN)
         return -1;
     for (int i = 0; i < last; i++)
-        if (n->stride[SRC][i] == 1 && n->dim[i] >= BLOCK)
+        if (n->stride[SRC][i] == 1 && n->dim[i] >= TRANSPOSE_MIN)
             return i;
     return -1;
 }
 
-/* One strip: BLOCK rows along `across`, all columns, at one position of the other dimensions. */
+/* One strip: some rows along `across`, all columns, at one position of the other dimensions. */
 static void transpose_strip(const struct copy *c, size_t strip)
 {
     const struct nest *n = &c->t->nest;
     int last = n->ndim - 1;
     int64_t item = (int64_t)dt_size((enum dtype)c->t->to);
-    int64_t rest = (int64_t)strip, per_matrix = ceil_div(n->dim[c->across], BLOCK);
-    int64_t row = rest % per_matrix * BLOCK, src = row, dst = row * n->stride[DST][c->across];
+    int64_t rest = (int64_t)strip, per_matrix = ceil_div(n->dim[c->across], TILE_BLOCK_ROWS);
+    int64_t row = rest % per_matrix * TILE_BLOCK_ROWS;
+    int64_t src = row, dst = row * n->stride[DST][c->across];
 
     rest /= per_matrix;
     for (int i = last - 1; i >= 0; i--) {
@@ -187,15 +163,14 @@ static void transpose_strip(const struct copy *c, size_t strip)
         dst += rest % n->dim[i] * n->stride[DST][i];
         rest /= n->dim[i];
     }
-    for (int64_t col = 0; col < n->dim[last]; col += BLOCK)
-        transpose_block(
-            &(struct block){ .src = c->src + (src + col * n->stride[SRC][last]) * item,
-                             .dst = c->t->dst + (dst + col) * item,
-                             .src_stride = n->stride[SRC][last],
-                             .dst_stride = n->stride[DST][c->across],
-                             .rows = (size_t)MIN(BLOCK, n->dim[c->across] - row),
-                             .cols = (size_t)MIN(BLOCK, n->dim[last] - col) },
-            (size_t)item);
+    tile_transpose(&(struct tile_block){ .src = c->src + src * item,
+                                         .dst = c->t->dst + dst * item,
+                                         .src_stride = n->stride[SRC][last],
+                                         .dst_stride = n->stride[DST][c->across],
+                                         .rows = (size_t)MIN(TILE_BLOCK_ROWS,
+                                                             n->dim[c->across] - row),
+                                         .cols = (size_t)n->dim[last] },
+                   (size_t)item);
 }
 
 static void transpose_range(void *arg, size_t begin, size_t end)
@@ -207,8 +182,8 @@ static void transpose_range(void *arg, size_t begin, size_t end)
 static void run_transpose(struct copy *c)
 {
     const struct nest *n = &c->t->nest;
-    int64_t strips = ceil_div(n->dim[c->across], BLOCK);
-    size_t strip_elements = (size_t)n->dim[n->ndim - 1] * BLOCK;
+    int64_t strips = ceil_div(n->dim[c->across], TILE_BLOCK_ROWS);
+    size_t strip_elements = (size_t)n->dim[n->ndim - 1] * TILE_BLOCK_ROWS;
 
     for (int i = 0; i < n->ndim - 1; i++)
         if (i != c->across)

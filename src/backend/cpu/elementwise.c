@@ -11,6 +11,11 @@
 #define SCRATCH_BYTES 28672
 #define TILE_MAX 1024
 #define TILE_ALIGN 16 /* elements; with it every tile starts on a cache line */
+/* Operands that are dense along another dimension than the output come in blocks of so many rows and
+ * columns. Shorter sides are not worth it. */
+#define PANEL_COLS 64
+#define PANEL_MIN 16
+#define PANELS 2
 /* Instructions times elements below which a second thread costs more than it brings. */
 #define PARALLEL_WORK 65536
 
@@ -19,6 +24,7 @@ enum load {
     LOAD_DIRECT, /* used in place */
     LOAD_SPLAT,  /* one element, repeated */
     LOAD_GATHER, /* strided */
+    LOAD_PANEL,  /* strided, but dense along the dimension `across` */
 };
 
 struct task {
@@ -45,6 +51,8 @@ struct program {
     const struct cpu_kernels *k;
     const char *base[FX_MAX_IN];
     uint8_t load[FX_MAX_IN];
+    int across, n_panels; /* across: dimension of the nest, or -1 without panels */
+    uint8_t panel[PANELS]; /* inputs */
     struct step step[FX_MAX_INS];
     uint8_t slot[MAX_VALUES]; /* tile of a value */
     bool stored[FX_MAX_OUT];  /* output is copied from its value at the end of a tile */
@@ -106,6 +114,31 @@ static enum load input_load(const struct task *t, int i)
     return is_row_major(&t->nest, i) ? LOAD_DIRECT : LOAD_GATHER;
 }
 
+/* Whether input i lies dense along dimension d and far apart along the last one. */
+static bool is_turned(const struct nest *n, int i, int d)
+{
+    int64_t inner = n->stride[i][n->ndim - 1];
+
+    return inner != 0 && inner != 1 && n->stride[i][d] == 1 && n->dim[d] >= PANEL_MIN;
+}
+
+static void choose_panels(struct program *p)
+{
+    const struct nest *n = &p->task->nest;
+
+    p->across = -1;
+    if (!p->task->strided || n->dim[n->ndim - 1] < PANEL_MIN)
+        return;
+    for (int i = 0; i < p->task->fx.n_in && p->n_panels < PANELS; i++)
+        for (int d = 0; d < n->ndim - 1; d++)
+            if (p->load[i] == LOAD_GATHER && (p->across < 0 || p->across == d) &&
+                is_turned(n, i, d)) {
+                p->across = d;
+                p->load[i] = LOAD_PANEL;
+                p->panel[p->n_panels++] = (uint8_t)i;
+            }
+}
+
 /* The output that value v can be written to without a tile in between, or -1. */
 static int direct_output(const struct fx *fx, int v, bool allowed)
 {
@@ -156,7 +189,7 @@ static int assign_slots(struct program *p, const struct fx *fx, const int8_t *la
     struct slots s = { 0 };
 
     for (int i = 0; i < fx->n_in; i++)
-        if (p->load[i] != LOAD_DIRECT || cpu_is_half(fx_dtype(fx, i)))
+        if (p->load[i] == LOAD_SPLAT || p->load[i] == LOAD_GATHER || cpu_is_half(fx_dtype(fx, i)))
             p->slot[i] = slot_take(&s);
     for (int i = 0; i < fx->n_ins; i++) {
         int result = fx->n_in + i;
@@ -201,6 +234,7 @@ static enum err make_program(struct program *p, const struct task *t)
         TRY(cpu_src_host(&p->base[i], &t->in[i]));
         p->load[i] = (uint8_t)input_load(t, i);
     }
+    choose_panels(p);
     for (int o = 0; o < fx->n_out; o++)
         p->stored[o] = true;
     find_last_uses(last, fx);
@@ -209,6 +243,7 @@ static enum err make_program(struct program *p, const struct task *t)
     for (int v = 0; v < fx->n_in + fx->n_ins; v++)
         width = MAX(width, (size_t)cpu_class_size[cpu_class_of[fx_dtype(fx, v)]]);
     size_t n_slots = (size_t)MAX(assign_slots(p, fx, last), 1);
+    /* Never below a panel's width: 44 values of 8 bytes leave room for 80. */
     p->tile = MIN(TILE_MAX, SCRATCH_BYTES / (n_slots * width) / TILE_ALIGN * TILE_ALIGN);
     p->slot_bytes = p->tile * width;
 out:
@@ -221,12 +256,21 @@ out:
 struct run {
     const struct program *p;
     const char *value[MAX_VALUES]; /* first element of the current tile */
+    size_t panel_row;              /* row of the panels that the tile belongs to */
     char scratch[SCRATCH_BYTES] __attribute__((aligned(64)));
+    char panel[PANELS][TILE_BLOCK_ROWS * PANEL_COLS * 8] __attribute__((aligned(64)));
 };
 
 static char *tile_of(struct run *r, int v)
 {
     return r->scratch + r->p->slot[v] * r->p->slot_bytes;
+}
+
+static const char *panel_row(const struct run *r, int input, size_t item)
+{
+    int k = r->p->panel[0] == input ? 0 : 1;
+
+    return r->panel[k] + r->panel_row * PANEL_COLS * item;
 }
 
 /* Brings n elements from position `first` of input i into r->value[i]. */
@@ -243,6 +287,8 @@ static void load_input(struct run *r, int i, size_t first, size_t n)
     if (p->load[i] == LOAD_GATHER)
         raw = tile_gather(cpu_is_half(t) ? (char *)halves : tile_of(r, i), p->base[i],
                           &(struct tile_walk){ &p->task->nest, i, item }, first, n);
+    if (p->load[i] == LOAD_PANEL)
+        raw = panel_row(r, i, item);
     if (cpu_is_half(t)) {
         cpu_widen((float *)tile_of(r, i), raw, t, n);
         raw = tile_of(r, i);
@@ -309,6 +355,14 @@ static void run_tile(struct run *r, size_t first, size_t n)
             store_output(r, o, first, n);
 }
 
+static void start_run(struct run *r, const struct program *p)
+{
+    r->p = p;
+    for (int i = 0; i < p->task->fx.n_in; i++)
+        if (p->load[i] == LOAD_SPLAT)
+            splat_input(r, i);
+}
+
 static void run_range(void *arg, size_t begin, size_t end)
 {
     const struct program *p = arg;
@@ -316,10 +370,7 @@ static void run_range(void *arg, size_t begin, size_t end)
     size_t row = t->strided ? (size_t)t->nest.dim[t->nest.ndim - 1] : 0;
     struct run r;
 
-    r.p = p;
-    for (int i = 0; i < t->fx.n_in; i++)
-        if (p->load[i] == LOAD_SPLAT)
-            splat_input(&r, i);
+    start_run(&r, p);
     for (size_t i = begin, n; i < end; i += n) {
         n = MIN(p->tile, end - i);
         /* Long rows end a tile, so that a row with unit stride is read in place. */
@@ -329,15 +380,101 @@ static void run_range(void *arg, size_t begin, size_t end)
     }
 }
 
+/* ---- panels ---- */
+
+/* The corner of a block: its position in every dimension but the last. */
+struct corner {
+    int64_t c[SHP_MAX];
+    size_t rows; /* along `across` */
+};
+
+static struct corner corner_of(const struct program *p, size_t strip)
+{
+    const struct nest *n = &p->task->nest;
+    int64_t blocks = ceil_div(n->dim[p->across], TILE_BLOCK_ROWS), rest = (int64_t)strip / blocks;
+    int64_t row = (int64_t)strip % blocks * TILE_BLOCK_ROWS;
+    struct corner k = { .rows = (size_t)MIN(TILE_BLOCK_ROWS, n->dim[p->across] - row) };
+
+    for (int d = n->ndim - 2; d >= 0; d--) {
+        if (d == p->across)
+            continue;
+        k.c[d] = rest % n->dim[d];
+        rest /= n->dim[d];
+    }
+    k.c[p->across] = row;
+    return k;
+}
+
+static void load_panels(struct run *r, const struct corner *k, int64_t col, size_t cols)
+{
+    const struct program *p = r->p;
+    const struct nest *n = &p->task->nest;
+
+    for (int i = 0; i < p->n_panels; i++) {
+        const int64_t *stride = n->stride[p->panel[i]];
+        size_t item = dt_size((enum dtype)p->task->fx.in_dtype[p->panel[i]]);
+        int64_t at = col * stride[n->ndim - 1];
+        for (int d = 0; d < n->ndim - 1; d++)
+            at += k->c[d] * stride[d];
+        tile_transpose(&(struct tile_block){ .src = p->base[p->panel[i]] + at * (int64_t)item,
+                                             .dst = r->panel[i],
+                                             .src_stride = stride[n->ndim - 1],
+                                             .dst_stride = PANEL_COLS,
+                                             .rows = k->rows,
+                                             .cols = cols },
+                       item);
+    }
+}
+
+/* Position of row `row` of a block in the output. */
+static size_t output_index(const struct program *p, const struct corner *k, size_t row, int64_t col)
+{
+    const struct nest *n = &p->task->nest;
+    int64_t index = 0;
+
+    for (int d = 0; d < n->ndim - 1; d++)
+        index = index * n->dim[d] + k->c[d] + (d == p->across ? (int64_t)row : 0);
+    return (size_t)(index * n->dim[n->ndim - 1] + col);
+}
+
+static void run_strips(void *arg, size_t begin, size_t end)
+{
+    const struct program *p = arg;
+    int64_t width = p->task->nest.dim[p->task->nest.ndim - 1];
+    struct run r;
+
+    start_run(&r, p);
+    for (size_t s = begin; s < end; s++) {
+        struct corner k = corner_of(p, s);
+        for (int64_t col = 0; col < width; col += PANEL_COLS) {
+            size_t cols = (size_t)MIN(PANEL_COLS, width - col);
+            load_panels(&r, &k, col, cols);
+            for (r.panel_row = 0; r.panel_row < k.rows; r.panel_row++)
+                run_tile(&r, output_index(p, &k, r.panel_row, col), cols);
+        }
+    }
+}
+
+/* ---- tasks ---- */
+
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
+    size_t grain = PARALLEL_WORK / (t->fx.n_ins + 1u);
     struct program p;
     enum err err = make_program(&p, t);
 
-    if (err == ERR_OK)
-        cpu_parallel_for(t->n, PARALLEL_WORK / (t->fx.n_ins + 1u), run_range, &p);
-    return err;
+    if (err != ERR_OK)
+        return err;
+    if (p.across < 0) {
+        cpu_parallel_for(t->n, grain, run_range, &p);
+        return ERR_OK;
+    }
+    const struct nest *n = &t->nest;
+    size_t rows = (size_t)n->dim[p.across], width = (size_t)n->dim[n->ndim - 1];
+    size_t strips = t->n / (rows * width) * ((rows + TILE_BLOCK_ROWS - 1) / TILE_BLOCK_ROWS);
+    cpu_parallel_for(strips, grain / (TILE_BLOCK_ROWS * width) + 1, run_strips, &p);
+    return ERR_OK;
 }
 
 static bool shares_buffer(const struct exec *x)

@@ -24,7 +24,7 @@ const uint8_t cpu_class_size[CPU_CLASS_COUNT] = {
 const struct cpu_kernels *cpu_kernels(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
         return &cpu_kernels_avx2;
 #endif
     return &cpu_kernels_base;

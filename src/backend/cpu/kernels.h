@@ -39,6 +39,17 @@ typedef void (*cpu_kernel)(void *dst, const void *a, const void *b, const void *
 /* *dst = op over x[0..n), n > 0. In a fixed order that does not depend on the instruction set. */
 typedef void (*cpu_fold)(void *dst, const void *x, size_t n);
 
+/* Where x[i] is before best[i] in the order: best[i] = x[i], index[i] = position. */
+typedef void (*cpu_arg)(void *best, uint32_t *index, const void *x, uint32_t position, size_t n);
+
+/* Words of random bits: counters (first + i, first + i + apart) under a key (its third word included)
+ * give low[i] and high[i], which need not be aligned. */
+struct cpu_threefry {
+    uint32_t key[3];
+    uint32_t first, apart;
+    void *low, *high;
+};
+
 /* A loop and the class that it writes. */
 struct cpu_kernel_row {
     cpu_kernel fn;
@@ -52,6 +63,9 @@ struct cpu_kernels {
     cpu_fold fold[OP_COUNT][CPU_CLASS_COUNT];
     /* By source and destination class. */
     cpu_kernel convert[CPU_CLASS_COUNT][CPU_CLASS_COUNT];
+    /* By class: the smaller element comes first, the larger one does. */
+    cpu_arg arg_min[CPU_CLASS_COUNT], arg_max[CPU_CLASS_COUNT];
+    void (*threefry)(const struct cpu_threefry *t, size_t n);
     /* Half types: load widens, store rounds to nearest even, round is both. */
     void (*load_f16)(float *dst, const uint16_t *src, size_t n);
     void (*load_bf16)(float *dst, const uint16_t *src, size_t n);

@@ -339,7 +339,8 @@ static inline float widen_f16(uint16_t h)
     float magnitude = f32_from((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
     uint32_t bits = f32_bits(magnitude);
 
-    bits = magnitude >= 0x1p16f ? bits | 0x7f800000u : bits; /* infinity and NaN */
+    bits = magnitude >= 0x1p16f ? bits | 0x7f800000u : bits; /* infinity and NaN, */
+    bits = magnitude > 0x1p16f ? bits | 0x00400000u : bits;  /* which becomes quiet */
     return f32_from(bits | (uint32_t)(h & 0x8000) << 16);
 }
 
@@ -354,7 +355,7 @@ static inline uint16_t narrow_f16(float x)
     uint32_t h = mag < 0x38800000u ? subnormal : normal;
 
     h = mag >= 0x47800000u ? 0x7c00u : h;
-    h = mag > 0x7f800000u ? 0x7e00u : h;
+    h = mag > 0x7f800000u ? 0x7e00u | (mag >> 13 & 0x3ffu) : h;
     return (uint16_t)(h | sign >> 16);
 }
 
@@ -384,8 +385,100 @@ static inline uint16_t narrow_bf16(float x)
     {                                                                                              \
         VECTOR_LOOP for (size_t i = 0; i < n; i++) x[i] = widen_##type(narrow_##type(x[i]));       \
     }
-HALF_LOOPS(f16)
 HALF_LOOPS(bf16)
+#ifndef KERNELS_F16C
+HALF_LOOPS(f16)
+#else
+/* The instructions round as the functions above do, which finish the runs. */
+static void load_f16(float *dst, const uint16_t *src, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+    for (; i < n; i++)
+        dst[i] = widen_f16(src[i]);
+}
+
+static void store_f16(uint16_t *dst, const float *src, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(dst + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < n; i++)
+        dst[i] = narrow_f16(src[i]);
+}
+
+static void round_f16(float *x, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i),
+                                                                _MM_FROUND_TO_NEAREST_INT)));
+    for (; i < n; i++)
+        x[i] = widen_f16(narrow_f16(x[i]));
+}
+#endif
+
+/* ---- argmin and argmax ---- */
+
+#define ARG_LOOP(id, name, before)                                                                 \
+    static void name##_##id(void *best, uint32_t *index, const void *x, uint32_t position,         \
+                            size_t n)                                                              \
+    {                                                                                              \
+        const type_##id *v = x;                                                                    \
+        type_##id *top = best;                                                                     \
+        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
+        {                                                                                          \
+            bool wins = before;                                                                    \
+            top[i] = wins ? v[i] : top[i];                                                         \
+            index[i] = wins ? position : index[i];                                                 \
+        }                                                                                          \
+    }
+LIST_REAL(ARG_LOOP, arg_min, v[i] < top[i])
+LIST_REAL(ARG_LOOP, arg_max, v[i] > top[i])
+LIST_C64(ARG_LOOP, arg_min, c_greater(top[i], v[i]))
+LIST_C64(ARG_LOOP, arg_max, c_greater(v[i], top[i]))
+#define ARG_ROW(id, name) [CPU_##id] = name##_##id,
+
+/* ---- random bits: Threefry-2x32, 20 rounds ---- */
+
+#define MIX(by)                                                                                    \
+    x += y;                                                                                        \
+    y = (y << (by) | y >> (32 - (by))) ^ x;
+#define FOUR_MIXES(a, b, c, d) MIX(a) MIX(b) MIX(c) MIX(d)
+#define INJECT(i)                                                                                  \
+    x += key[((i) + 1) % 3];                                                                       \
+    y += key[((i) + 2) % 3] + (i) + 1;
+
+static void threefry(const struct cpu_threefry *t, size_t n)
+{
+    const uint32_t key[3] = { t->key[0], t->key[1], t->key[2] };
+    const uint32_t first = t->first, apart = t->apart;
+    char *low = t->low, *high = t->high;
+
+    VECTOR_LOOP for (size_t i = 0; i < n; i++)
+    {
+        uint32_t x = first + (uint32_t)i, y = x + apart;
+        x += key[0];
+        y += key[1];
+        FOUR_MIXES(13, 15, 26, 6)
+        INJECT(0)
+        FOUR_MIXES(17, 29, 16, 24)
+        INJECT(1)
+        FOUR_MIXES(13, 15, 26, 6)
+        INJECT(2)
+        FOUR_MIXES(17, 29, 16, 24)
+        INJECT(3)
+        FOUR_MIXES(13, 15, 26, 6)
+        INJECT(4)
+        memcpy(low + i * sizeof x, &x, sizeof x);
+        memcpy(high + i * sizeof y, &y, sizeof y);
+    }
+}
 
 /* ---- second and third reading of the rows: the tables ---- */
 
@@ -421,6 +514,9 @@ const struct cpu_kernels KERNELS = {
 #include "backend/cpu/elementwise_ops.h"
     },
     .convert = { CONVERT_ALL(CONVERT_ROW) },
+    .arg_min = { LIST_ALL(ARG_ROW, arg_min) },
+    .arg_max = { LIST_ALL(ARG_ROW, arg_max) },
+    .threefry = threefry,
     .load_f16 = load_f16,
     .load_bf16 = load_bf16,
     .store_f16 = store_f16,

@@ -1,5 +1,6 @@
 /* Threefry-2x32 with 20 rounds over counters, bit for bit as MLX lays them out (contract 8). */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/tile.h"
 
 #define PARALLEL_PAIRS 16384
@@ -17,61 +18,46 @@ struct stream {
     uint32_t key[3];
     char *out;
     size_t bytes, half, odd; /* words = 2 half + odd */
+    size_t pairs;            /* pairs of whole words */
 };
 
-struct pair {
-    uint32_t x, y;
-};
-
-static inline uint32_t rotate(uint32_t v, int by)
-{
-    return v << by | v >> (32 - by);
-}
-
-static inline struct pair threefry(const uint32_t key[3], uint32_t x, uint32_t y)
-{
-    static const int rotation[2][4] = { { 13, 15, 26, 6 }, { 17, 29, 16, 24 } };
-
-    x += key[0];
-    y += key[1];
-    for (unsigned block = 0; block < 5; block++) {
-        for (int round = 0; round < 4; round++) {
-            x += y;
-            y = rotate(y, rotation[block % 2][round]) ^ x;
-        }
-        x += key[(block + 1) % 3];
-        y += key[(block + 2) % 3] + block + 1;
-    }
-    return (struct pair){ x, y };
-}
-
-/* The last word may be cut off by the end of the output. */
-static void store_word(const struct stream *s, size_t word, uint32_t v)
-{
-    size_t at = word * sizeof v;
-
-    memcpy(s->out + at, &v, MIN(sizeof v, s->bytes - at));
-}
-
-/* Counter (i, i + half + odd) gives words i and i + half + odd. */
+/* Words of counters (i, i + half + odd), which stand half + odd words apart. */
 static void run_pairs(void *arg, size_t begin, size_t end)
 {
     const struct stream *s = arg;
     size_t apart = s->half + s->odd;
-    /* Only the last pair can meet the cut-off word. */
-    size_t whole = s->bytes % 4 && end == s->half ? end - 1 : end;
-    uint32_t key[3] = { s->key[0], s->key[1], s->key[2] };
-    char *low = s->out, *high = s->out + apart * 4;
+    struct cpu_threefry t = {
+        .key = { s->key[0], s->key[1], s->key[2] },
+        .first = (uint32_t)begin,
+        .apart = (uint32_t)apart,
+        .low = s->out + begin * 4,
+        .high = s->out + (begin + apart) * 4,
+    };
 
-    for (size_t i = begin; i < whole; i++) {
-        struct pair p = threefry(key, (uint32_t)i, (uint32_t)(i + apart));
-        memcpy(low + i * 4, &p.x, 4);
-        memcpy(high + i * 4, &p.y, 4);
+    cpu_kernels()->threefry(&t, end - begin);
+}
+
+/* The pair whose second word the end of the output cuts off, and the middle word of an odd number. */
+static void run_rest(const struct stream *s)
+{
+    uint32_t low, high;
+    struct cpu_threefry t = { .key = { s->key[0], s->key[1], s->key[2] },
+                              .low = &low,
+                              .high = &high };
+
+    if (s->pairs < s->half) {
+        size_t apart = s->half + s->odd;
+        t.first = (uint32_t)s->pairs;
+        t.apart = (uint32_t)apart;
+        cpu_kernels()->threefry(&t, 1);
+        memcpy(s->out + s->pairs * 4, &low, 4);
+        memcpy(s->out + (s->pairs + apart) * 4, &high, s->bytes % 4);
     }
-    for (size_t i = whole; i < end; i++) {
-        struct pair p = threefry(key, (uint32_t)i, (uint32_t)(i + apart));
-        store_word(s, i, p.x);
-        store_word(s, i + apart, p.y);
+    if (s->odd) {
+        t.first = (uint32_t)s->half;
+        t.apart = 0u - t.first; /* the second counter is 0 */
+        cpu_kernels()->threefry(&t, 1);
+        memcpy(s->out + s->half * 4, &low, MIN(4, s->bytes - s->half * 4));
     }
 }
 
@@ -87,9 +73,9 @@ static void run_key(const struct task *t, const char *keys, size_t i)
         .odd = words % 2,
     };
 
-    cpu_parallel_for(s.half, PARALLEL_PAIRS, run_pairs, &s);
-    if (s.odd)
-        store_word(&s, s.half, threefry(s.key, (uint32_t)s.half, 0).x);
+    s.pairs = s.half && t->bytes % 4 ? s.half - 1 : s.half;
+    cpu_parallel_for(s.pairs, PARALLEL_PAIRS, run_pairs, &s);
+    run_rest(&s);
 }
 
 static enum err run_task(void *payload)

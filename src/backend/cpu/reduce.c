@@ -15,6 +15,8 @@
 /* Rows that a column sum adds up before it moves on to the next level: keeps float32 accurate. */
 #define CASCADE 128
 #define CASCADE_LEVELS 4 /* the last one takes any number */
+/* So few elements per output are reduced side by side for many outputs, whatever the layout. */
+#define SHORT_REDUCTION 16
 
 struct task {
     struct cpu_src in;
@@ -28,6 +30,7 @@ struct reduction {
     const struct task *t;
     const char *in; /* where the walk starts */
     size_t in_item, acc_item;
+    bool dense; /* the elements of one output lie side by side and need no conversion */
     cpu_fold fold;
     cpu_kernel combine;
     struct nest red;  /* the reduced axes */
@@ -36,6 +39,7 @@ struct reduction {
     size_t piece;    /* reduced positions per piece */
     size_t n_pieces; /* per output, or per block of columns */
     size_t width, n_blocks; /* by columns: outputs side by side, blocks along the lane */
+    size_t group;    /* by columns: rows without gaps that are added at a time */
     char *partial;   /* results of pieces when there are several */
 };
 
@@ -59,13 +63,14 @@ static int64_t kept_offset(const struct reduction *r, size_t i, int64_t *out)
     int64_t in = 0, rest = (int64_t)i;
 
     *out = 0;
-    for (int d = r->kept.ndim - 1; d >= 0; d--) {
+    for (int d = r->kept.ndim - 1; d > 0; d--) {
         int64_t c = rest % r->kept.dim[d];
         rest /= r->kept.dim[d];
         in += c * r->kept.stride[0][d];
         *out += c * r->kept_out[d];
     }
-    return in;
+    *out += rest * r->kept_out[0];
+    return in + rest * r->kept.stride[0][0];
 }
 
 /* n elements from src as accumulator values: in place, or converted into tile. */
@@ -83,8 +88,11 @@ static void store(const struct reduction *r, int64_t index, const void *value, s
 {
     enum dtype acc = (enum dtype)r->t->acc_type, out = (enum dtype)r->t->out_type;
 
-    cpu_convert((struct cpu_vec){ r->t->out + index * (int64_t)dt_size(out), out },
-                (struct cpu_vec){ (void *)value, acc }, n);
+    if (n == 1 && out == acc)
+        memcpy(r->t->out + index * (int64_t)r->acc_item, value, r->acc_item);
+    else
+        cpu_convert((struct cpu_vec){ r->t->out + index * (int64_t)dt_size(out), out },
+                    (struct cpu_vec){ (void *)value, acc }, n);
 }
 
 /* ---- by rows: one output at a time ---- */
@@ -110,8 +118,9 @@ static void reduce_run(const struct reduction *r, char *dst, const char *in, siz
     struct tile_walk w = { &r->red, 0, r->in_item };
     size_t row = (size_t)r->red.dim[r->red.ndim - 1];
     char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
-    struct partials p = { .n = 0 };
+    struct partials p;
 
+    p.n = 0;
     for (size_t i = begin, n; i < end; i += n) {
         n = MIN(TILE, end - i);
         if (row >= TILE)
@@ -135,10 +144,13 @@ static void rows_range(void *arg, size_t begin, size_t end)
 
         if (r->n_pieces > 1) {
             reduce_run(r, r->partial + i * r->acc_item, in, first, last);
-        } else {
-            reduce_run(r, value, in, first, last);
-            store(r, out, value, 1);
+            continue;
         }
+        if (r->dense && last <= TILE)
+            r->fold(value, in, last);
+        else
+            reduce_run(r, value, in, first, last);
+        store(r, out, value, 1);
     }
 }
 
@@ -194,7 +206,7 @@ static void cascade_add(const struct reduction *r, struct cascade *c, const char
 }
 
 /* What the levels hold, combined; at least one does. */
-static const char *cascade_total(const struct reduction *r, struct cascade *c, size_t n)
+static char *cascade_total(const struct reduction *r, struct cascade *c, size_t n)
 {
     char *total = NULL;
 
@@ -239,25 +251,44 @@ static void store_block(const struct reduction *r, const struct block *b, const 
         store(r, b->out + (int64_t)i * step, value + i * r->acc_item, 1);
 }
 
-/* Work item i is piece i % n_pieces of block i / n_pieces. */
-static void reduce_block(const struct reduction *r, size_t i)
+/* Combines the rows [first, last) of a block. With narrow rows that follow each other in memory, r->group
+ * of them count as one wide row until the end. */
+static const char *reduce_block_rows(const struct reduction *r, struct cascade *c,
+                                     const struct block *b, size_t first, size_t last)
 {
     const struct reduce_plan *p = &r->t->plan;
-    struct block b = block_at(r, i / r->n_pieces);
-    size_t first = i % r->n_pieces * r->piece, last = MIN(first + r->piece, p->n_red);
-    struct nest lane = { .ndim = 1, .n_operands = 1, .dim = { (int64_t)b.width },
+    size_t group = MIN(r->group, last - first), n = group * b->width, row = first;
+    struct nest lane = { .ndim = 1, .n_operands = 1, .dim = { (int64_t)n },
                          .stride = { { p->kept.in[p->lane] } } };
     struct tile_walk columns = { &lane, 0, r->in_item };
     char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
-    struct cascade c;
 
-    memset(c.count, 0, sizeof c.count);
-    for (size_t row = first; row < last; row++) {
-        int64_t at = b.in + nest_offset(&r->red, 0, row);
-        const char *x = tile_gather(raw, r->in + at * (int64_t)r->in_item, &columns, 0, b.width);
-        cascade_add(r, &c, as_acc(r, wide, x, b.width), b.width);
+    memset(c->count, 0, sizeof c->count);
+    for (; row + group <= last; row += group) {
+        int64_t at = b->in + nest_offset(&r->red, 0, row);
+        const char *x = tile_gather(raw, r->in + at * (int64_t)r->in_item, &columns, 0, n);
+        cascade_add(r, c, as_acc(r, wide, x, n), n);
     }
-    const char *total = cascade_total(r, &c, b.width);
+    char *total = cascade_total(r, c, n);
+    for (; group > 1; group -= group / 2)
+        r->combine(total, total, total + (group - group / 2) * b->width * r->acc_item, NULL,
+                   group / 2 * b->width);
+    for (; row < last; row++) {
+        int64_t at = b->in + nest_offset(&r->red, 0, row);
+        const char *x = r->in + at * (int64_t)r->in_item;
+        r->combine(total, total, as_acc(r, wide, x, b->width), NULL, b->width);
+    }
+    return total;
+}
+
+/* Work item i is piece i % n_pieces of block i / n_pieces. */
+static void reduce_block(const struct reduction *r, size_t i)
+{
+    struct block b = block_at(r, i / r->n_pieces);
+    size_t first = i % r->n_pieces * r->piece, last = MIN(first + r->piece, r->t->plan.n_red);
+    struct cascade c;
+    const char *total = reduce_block_rows(r, &c, &b, first, last);
+
     if (r->n_pieces > 1)
         memcpy(r->partial + i * r->width * r->acc_item, total, b.width * r->acc_item);
     else
@@ -297,6 +328,8 @@ static enum err reduce_columns(struct reduction *r)
     }
     nest_from_axes(&r->kept, &others);
     r->width = MIN(lane, TILE);
+    bool gapless = p->kept.in[p->lane] == 1 && p->red.n == 1 && p->red.in[0] == (int64_t)lane;
+    r->group = gapless ? TILE / r->width : 1;
     r->n_blocks = (lane + r->width - 1) / r->width;
     r->piece = MAX(4 * PIECE / r->width, CASCADE);
     r->n_pieces = (p->n_red + r->piece - 1) / r->piece;
@@ -326,9 +359,25 @@ static enum err run_task(void *payload)
     r.fold = cpu_kernels()->fold[t->op][cpu_class_of[acc]];
     r.combine = cpu_kernels()->op[t->op][cpu_class_of[acc]].fn;
     nest_from_axes(&r.red, &t->plan.red);
+    r.dense = t->in_type == t->acc_type && r.red.ndim == 1 && r.red.stride[0][0] == 1;
     err = t->plan.walk == REDUCE_ROWS ? reduce_rows(&r) : reduce_columns(&r);
     mem_free(r.partial);
     return err;
+}
+
+/* Prefers columns where rows would be too short to be worth their overhead. */
+static void widen_short_rows(struct reduce_plan *p)
+{
+    int longest = 0;
+
+    for (int i = 1; i < p->kept.n; i++)
+        if (p->kept.dim[i] >= p->kept.dim[longest])
+            longest = i;
+    if (p->walk == REDUCE_COLS || p->n_red > SHORT_REDUCTION || p->kept.n == 0 ||
+        p->kept.dim[longest] < SHORT_REDUCTION)
+        return;
+    p->walk = REDUCE_COLS;
+    p->lane = longest;
 }
 
 static const uint8_t combining_op[] = {
@@ -375,6 +424,7 @@ enum err cpu_reduce(const struct exec *x)
     if (in->size == 0)
         return fill_identity(x, (enum reduce_kind)p->kind);
     reduce_plan_make(&t.plan, in, p->axis, p->n, reduce_kind_order((enum reduce_kind)p->kind));
+    widen_short_rows(&t.plan);
     t.in = cpu_src(in);
     t.out = cpu_dst(out);
     err = cpu_enqueue(x->strm, run_task, &t, sizeof t);

@@ -130,3 +130,44 @@ void tile_scatter(char *base, const char *src, const struct tile_walk *w, size_t
         done += run;
     }
 }
+
+/* Columns that are turned at a time: a cache line of 4-byte elements. */
+#define TURN_COLS 16
+
+/* By way of a buffer, because with strides of a power of two the lines of both sides would push each
+ * other out of the cache. */
+#define TURN(T)                                                                                    \
+    static inline void turn_##T(const struct tile_block *b, size_t first, size_t rows, size_t cols) \
+    {                                                                                              \
+        T buffer[TILE_BLOCK_ROWS][TURN_COLS];                                                      \
+        for (size_t j = 0; j < cols; j++) {                                                        \
+            const T *src = (const T *)b->src + (int64_t)(first + j) * b->src_stride;               \
+            for (size_t i = 0; i < rows; i++)                                                      \
+                buffer[i][j] = src[i];                                                             \
+        }                                                                                          \
+        for (size_t i = 0; i < rows; i++)                                                          \
+            memcpy((T *)b->dst + (int64_t)i * b->dst_stride + first, buffer[i], cols * sizeof(T)); \
+    }
+TURN(uint8_t)
+TURN(uint16_t)
+TURN(uint32_t)
+TURN(uint64_t)
+#undef TURN
+
+void tile_transpose(const struct tile_block *b, size_t item)
+{
+    for (size_t first = 0; first < b->cols; first += TURN_COLS) {
+        size_t cols = MIN(TURN_COLS, b->cols - first);
+        /* Full blocks with constant bounds, which the compiler unrolls. */
+        bool full = b->rows == TILE_BLOCK_ROWS && cols == TURN_COLS;
+#define TURN(T)                                                                                    \
+    {                                                                                              \
+        if (full)                                                                                  \
+            turn_##T(b, first, TILE_BLOCK_ROWS, TURN_COLS);                                        \
+        else                                                                                       \
+            turn_##T(b, first, b->rows, cols);                                                     \
+    }
+        BY_ITEM(item, TURN)
+#undef TURN
+    }
+}

@@ -42,5 +42,18 @@ const char *tile_gather(char *dst, const char *base, const struct tile_walk *w, 
 /* The reverse: writes a dense tile to strided memory. */
 void tile_scatter(char *base, const char *src, const struct tile_walk *w, size_t first, size_t n);
 
+/* A block of a matrix that is dense along its rows in src and along its columns in dst: element
+ * (row, col) lies at src[row + col * src_stride] and goes to dst[row * dst_stride + col]. */
+struct tile_block {
+    const char *src;
+    char *dst;
+    int64_t src_stride, dst_stride; /* in elements */
+    size_t rows, cols;
+};
+/* A good number of rows for a block: four cache lines side by side, because with large strides every
+ * column is in a page of its own. */
+#define TILE_BLOCK_ROWS 64
+void tile_transpose(const struct tile_block *b, size_t item);
+
 /* dst[0..n) = *element; element may be dst. */
 void tile_splat(char *dst, const char *element, size_t item, size_t n);
