@@ -1,8 +1,8 @@
 /* The backend contract: what a device must provide, as one table of functions.
  *
  * Core decides order, fusion, lifetime and donation windows; a backend allocates, encodes and
- * completes. All functions are called with arguments that core has checked. Unless noted, a stream's
- * functions are called only on the thread that owns the stream. */
+ * completes. All functions are called with arguments that core has checked. Unless noted, a
+ * stream's functions are called only on the thread that owns the stream. */
 #pragma once
 
 #include <stdio.h>
@@ -15,16 +15,17 @@
 /* One step of a plan, resolved against the arrays of this run.
  * Inputs are evaluated (layout known, work possibly pending on this stream). Outputs have shape and
  * dtype only: the function gives them storage (arr_alloc, arr_share, or an input's buffer when
- * arr_can_donate_to says so) and encodes the work that fills them. Zero-size outputs need no work. */
+ * arr_can_donate_to says so) and encodes the work that fills them. Zero-size outputs need no work.
+ */
 struct exec {
     struct strm *strm;
     const struct node *node; /* the op; for a fused group its last node */
     struct arr *const *in;
     struct arr *const *out;
     int n_in, n_out;
-    const struct fx *fx; /* elementwise steps only */
-    _Atomic(void *) *slot;/* where the backend may keep what it derived from the step's structure; lives
-                            as long as the plan, may be NULL; freed with be->slot_free */
+    const struct fx *fx;   /* elementwise steps only */
+    _Atomic(void *) *slot; /* where the backend may keep what it derived from the step's structure;
+                             lives as long as the plan, may be NULL; freed with be->slot_free */
 };
 
 typedef enum err (*be_op_fn)(const struct exec *x);
@@ -59,10 +60,14 @@ struct be {
     enum err (*buf_alloc)(struct buf **out, size_t size);
     /* Returns the memory to the cache or the system. Not called while work is in flight. */
     void (*buf_free)(struct buf *b);
-    /* A copy of src (home: this or the other backend) for the side that lacks it: for a GPU-home src
-     * a host-readable buffer, for a host-home src a GPU buffer. Blocks until the bytes are there.
-     * NULL in backends without memory of their own. */
+    /* A copy of src (home: this or the other backend) for the side that lacks it: for a GPU-home
+     * src a host-readable buffer, for a host-home src a GPU buffer. Blocks until the bytes are
+     * there. NULL in backends without memory of their own. */
     enum err (*buf_mirror)(struct buf **out, struct buf *src);
+    /* Copies data into a fresh buffer of this backend where the host can do that without a detour
+     * through the device. Optional. False: the caller keeps the bytes on the host. */
+    bool (*buf_takes_host_writes)(void);
+    enum err (*buf_write)(struct buf *b, const void *data, size_t size);
     /* True if the host reads and writes this backend's memory directly. */
     bool (*is_unified)(void);
     void (*cache_clear)(void);
@@ -77,7 +82,8 @@ struct be {
     /* By op family; NULL = unsupported on this device. */
     const be_op_fn *families;
     enum err (*copy)(struct strm *s, const struct be_copy *c);
-    /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references. */
+    /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references.
+     */
     enum err (*hold)(struct strm *s, struct buf *const *bufs, size_t n);
     /* Called after every step; commits at the backend's thresholds. */
     enum err (*step_end)(struct strm *s);

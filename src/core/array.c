@@ -119,11 +119,8 @@ enum err arr_new_data(struct arr **out, const void *data, const struct shp *s, e
     enum err err;
 
     TRY(arr_new_empty(&a, s, t));
-    if (a->size) {
-        TRY(memory_alloc_host(&a->buf, arr_nbytes(a)));
-        if (data)
-            memcpy(a->buf->host, data, arr_nbytes(a));
-    }
+    if (a->size)
+        TRY(memory_new_leaf(&a->buf, data, arr_nbytes(a)));
     a->flags = (uint8_t)shp_layout_flags(s, a->strides, a->size);
     atomic_store(&a->status, ARR_AVAILABLE);
     *out = a;

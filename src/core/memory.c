@@ -1,6 +1,7 @@
 #include "core/memory.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
@@ -128,9 +129,32 @@ enum err memory_alloc(struct buf **out, size_t size, const struct be *home)
     return home->buf_alloc(out, size);
 }
 
-enum err memory_alloc_host(struct buf **out, size_t size)
+/* The default device writes its own copy; saves the second copy that its first use would make. */
+static enum err new_device_leaf(struct buf **out, const void *data, size_t size,
+                                const struct be *home)
 {
-    return memory_alloc(out, size, &be_cpu);
+    struct buf *b = NULL;
+    enum err err;
+
+    TRY(home->buf_alloc(&b, size));
+    TRY(home->buf_write(b, data, size));
+    *out = b;
+    b = NULL;
+out:
+    buf_unref(&b);
+    return err;
+}
+
+enum err memory_new_leaf(struct buf **out, const void *data, size_t size)
+{
+    const struct be *home = dev_backend(dev_default().type);
+
+    if (data && home->buf_takes_host_writes && home->buf_takes_host_writes())
+        return new_device_leaf(out, data, size, home);
+    enum err err = memory_alloc(out, size, &be_cpu);
+    if (!err && data)
+        memcpy((*out)->host, data, size);
+    return err;
 }
 
 enum err memory_adopt(struct buf **out, void *data, size_t size, void (*dtor)(void *), void *arg)

@@ -27,9 +27,9 @@ void memory_clear_cache(void);
 /* A buffer of size > 0 bytes that home writes. Host memory comes from the GPU's allocator where
  * that is unified and open, so that no mirror is ever needed there. */
 MUST_CHECK enum err memory_alloc(struct buf **out, size_t size, const struct be *home);
-/* A buffer for a leaf that the host fills: GPU memory where the GPU's memory is unified and open,
- * else host memory. */
-MUST_CHECK enum err memory_alloc_host(struct buf **out, size_t size);
+/* A buffer for a leaf: a copy of data, or unset bytes if data is NULL. Its home is the default
+ * device where the host writes that one's memory directly, else the host. */
+MUST_CHECK enum err memory_new_leaf(struct buf **out, const void *data, size_t size);
 /* Adopts memory of the caller; dtor(arg) runs when the bytes are no longer needed. */
 MUST_CHECK enum err memory_adopt(struct buf **out, void *data, size_t size, void (*dtor)(void *),
                                  void *arg);

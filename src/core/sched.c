@@ -10,7 +10,7 @@
 
 static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t dropped = PTHREAD_COND_INITIALIZER;
-static int active;
+static _Atomic int active; /* changed under the lock, read without it */
 static void (*_Atomic reaper)(void);
 
 void sched_task_begin(void)
@@ -30,10 +30,7 @@ void sched_task_end(void)
 
 int sched_active(void)
 {
-    pthread_mutex_lock(&count_lock);
-    int n = active;
-    pthread_mutex_unlock(&count_lock);
-    return n;
+    return atomic_load_explicit(&active, memory_order_relaxed);
 }
 
 void sched_set_reaper(void (*reap)(void))

@@ -168,13 +168,17 @@ void strm_note_error(struct strm *s, enum err code)
 {
     pthread_mutex_lock(&s->note_lock);
     err_note_take(&s->note, code);
+    atomic_store(&s->noted, true);
     pthread_mutex_unlock(&s->note_lock);
 }
 
 enum err strm_raise_error(struct strm *s)
 {
+    if (!atomic_load(&s->noted))
+        return ERR_OK;
     pthread_mutex_lock(&s->note_lock);
     enum err err = err_note_raise(&s->note);
+    atomic_store(&s->noted, false);
     pthread_mutex_unlock(&s->note_lock);
     return err;
 }

@@ -30,6 +30,7 @@ struct strm {
     /* The first asynchronous failure; raised once and cleared. Guarded by note_lock. */
     pthread_mutex_t note_lock;
     struct err_note note;
+    _Atomic bool noted; /* lets the common case go without the lock */
 };
 
 /* The backend behind a device type; NULL if the library was built without it. */

@@ -473,17 +473,26 @@ void vk_strm_close(struct strm *strm)
     atomic_store(&s->strm, NULL);
 }
 
+static enum err slot_hold(struct vk_slot *slot, struct buf *const *bufs, size_t n)
+{
+    enum err err = VEC_RESERVE(&slot->held, n);
+
+    for (size_t i = 0; i < n && !err; i++)
+        slot->held.v[slot->held.n++] = buf_ref(bufs[i]);
+    return err;
+}
+
 enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
 {
     struct vk_strm *s = vk_strm_of(strm);
     enum err err = ERR_OK;
 
+    if (s->enc.slot) /* open: nobody else touches it */
+        return slot_hold(s->enc.slot, bufs, n);
     /* Nothing open: the newest commit is the last that can use them. */
     pthread_mutex_lock(&s->lock);
-    struct vk_slot *slot = s->enc.slot ? s->enc.slot : s->newest;
-    if (slot && (err = VEC_RESERVE(&slot->held, n)) == ERR_OK)
-        for (size_t i = 0; i < n; i++)
-            slot->held.v[slot->held.n++] = buf_ref(bufs[i]);
+    if (s->newest)
+        err = slot_hold(s->newest, bufs, n);
     pthread_mutex_unlock(&s->lock);
     return err;
 }

@@ -212,3 +212,13 @@ enum err vk_buf_mirror(struct buf **out, struct buf *src)
         *out = made;
     return err;
 }
+
+bool vk_buf_takes_host_writes(void)
+{
+    return vk_dev_open() == ERR_OK && vk_alloc_strategy() == VK_BAR;
+}
+
+enum err vk_buf_write(struct buf *b, const void *data, size_t size)
+{
+    return upload(vk_buf_of(b), data, size);
+}

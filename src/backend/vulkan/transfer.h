@@ -6,3 +6,7 @@
 
 /* be->buf_mirror: a host-readable copy of a GPU buffer, or a GPU copy of a host buffer. */
 enum err vk_buf_mirror(struct buf **out, struct buf *src);
+
+/* be->buf_takes_host_writes, be->buf_write: straight into mapped GPU memory. */
+bool vk_buf_takes_host_writes(void);
+enum err vk_buf_write(struct buf *b, const void *data, size_t size);
