@@ -19,20 +19,48 @@ static void write_element(void *p, double complex v, enum dtype t)
     double re = creal(v);
 
     switch (t) {
-    case DT_BOOL: *(uint8_t *)p = v != 0; break;
-    case DT_UINT8: *(uint8_t *)p = (uint8_t)(int64_t)re; break;
-    case DT_UINT16: *(uint16_t *)p = (uint16_t)(int64_t)re; break;
-    case DT_UINT32: *(uint32_t *)p = (uint32_t)(int64_t)re; break;
-    case DT_UINT64: *(uint64_t *)p = re < 0 ? (uint64_t)(int64_t)re : (uint64_t)re; break;
-    case DT_INT8: *(int8_t *)p = (int8_t)re; break;
-    case DT_INT16: *(int16_t *)p = (int16_t)re; break;
-    case DT_INT32: *(int32_t *)p = (int32_t)re; break;
-    case DT_INT64: *(int64_t *)p = (int64_t)re; break;
-    case DT_FLOAT16: *(uint16_t *)p = dt_f32_to_f16((float)re); break;
-    case DT_BFLOAT16: *(uint16_t *)p = dt_f32_to_bf16((float)re); break;
-    case DT_FLOAT32: *(float *)p = (float)re; break;
-    case DT_FLOAT64: *(double *)p = re; break;
-    default: *(float complex *)p = (float complex)v; break;
+    case DT_BOOL:
+        *(uint8_t *)p = v != 0;
+        break;
+    case DT_UINT8:
+        *(uint8_t *)p = (uint8_t)(int64_t)re;
+        break;
+    case DT_UINT16:
+        *(uint16_t *)p = (uint16_t)(int64_t)re;
+        break;
+    case DT_UINT32:
+        *(uint32_t *)p = (uint32_t)(int64_t)re;
+        break;
+    case DT_UINT64:
+        *(uint64_t *)p = re < 0 ? (uint64_t)(int64_t)re : (uint64_t)re;
+        break;
+    case DT_INT8:
+        *(int8_t *)p = (int8_t)re;
+        break;
+    case DT_INT16:
+        *(int16_t *)p = (int16_t)re;
+        break;
+    case DT_INT32:
+        *(int32_t *)p = (int32_t)re;
+        break;
+    case DT_INT64:
+        *(int64_t *)p = (int64_t)re;
+        break;
+    case DT_FLOAT16:
+        *(uint16_t *)p = dt_f32_to_f16((float)re);
+        break;
+    case DT_BFLOAT16:
+        *(uint16_t *)p = dt_f32_to_bf16((float)re);
+        break;
+    case DT_FLOAT32:
+        *(float *)p = (float)re;
+        break;
+    case DT_FLOAT64:
+        *(double *)p = re;
+        break;
+    default:
+        *(float complex *)p = (float complex)v;
+        break;
     }
 }
 
@@ -40,19 +68,32 @@ static double complex read_element(const void *p, enum dtype t)
 {
     switch (t) {
     case DT_BOOL:
-    case DT_UINT8: return *(const uint8_t *)p;
-    case DT_UINT16: return *(const uint16_t *)p;
-    case DT_UINT32: return *(const uint32_t *)p;
-    case DT_UINT64: return (double)*(const uint64_t *)p;
-    case DT_INT8: return *(const int8_t *)p;
-    case DT_INT16: return *(const int16_t *)p;
-    case DT_INT32: return *(const int32_t *)p;
-    case DT_INT64: return (double)*(const int64_t *)p;
-    case DT_FLOAT16: return (double)dt_f16_to_f32(*(const uint16_t *)p);
-    case DT_BFLOAT16: return (double)dt_bf16_to_f32(*(const uint16_t *)p);
-    case DT_FLOAT32: return (double)*(const float *)p;
-    case DT_FLOAT64: return *(const double *)p;
-    default: return (double complex)*(const float complex *)p;
+    case DT_UINT8:
+        return *(const uint8_t *)p;
+    case DT_UINT16:
+        return *(const uint16_t *)p;
+    case DT_UINT32:
+        return *(const uint32_t *)p;
+    case DT_UINT64:
+        return (double)*(const uint64_t *)p;
+    case DT_INT8:
+        return *(const int8_t *)p;
+    case DT_INT16:
+        return *(const int16_t *)p;
+    case DT_INT32:
+        return *(const int32_t *)p;
+    case DT_INT64:
+        return (double)*(const int64_t *)p;
+    case DT_FLOAT16:
+        return (double)dt_f16_to_f32(*(const uint16_t *)p);
+    case DT_BFLOAT16:
+        return (double)dt_bf16_to_f32(*(const uint16_t *)p);
+    case DT_FLOAT32:
+        return (double)*(const float *)p;
+    case DT_FLOAT64:
+        return *(const double *)p;
+    default:
+        return (double complex) * (const float complex *)p;
     }
 }
 
@@ -69,11 +110,16 @@ double complex random_value(struct rng *r, enum dtype t)
     double a = (rng_below(r, 512) - 256) / 64.0, b = (rng_below(r, 512) - 256) / 64.0;
 
     switch (dt_table[t].kind) {
-    case DT_KIND_B: return rng_below(r, 2);
-    case DT_KIND_U: return rng_below(r, 6);
-    case DT_KIND_I: return rng_below(r, 11) - 5;
-    case DT_KIND_F: return a;
-    default: return CMPLX(a, b);
+    case DT_KIND_B:
+        return rng_below(r, 2);
+    case DT_KIND_U:
+        return rng_below(r, 6);
+    case DT_KIND_I:
+        return rng_below(r, 11) - 5;
+    case DT_KIND_F:
+        return a;
+    default:
+        return a + b * I;
     }
 }
 
@@ -90,12 +136,17 @@ double complex *random_values(struct rng *r, size_t n, enum dtype t)
 double tolerance_of(enum dtype t)
 {
     switch (t) {
-    case DT_FLOAT16: return 2e-3;
-    case DT_BFLOAT16: return 1.6e-2;
-    case DT_FLOAT64: return 1e-12;
+    case DT_FLOAT16:
+        return 2e-3;
+    case DT_BFLOAT16:
+        return 1.6e-2;
+    case DT_FLOAT64:
+        return 1e-12;
     case DT_FLOAT32:
-    case DT_COMPLEX64: return 1e-5;
-    default: return 0;
+    case DT_COMPLEX64:
+        return 1e-5;
+    default:
+        return 0;
     }
 }
 

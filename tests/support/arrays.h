@@ -1,5 +1,5 @@
-/* Arrays for tests: made from complex doubles in any dtype and layout, read back as such. Everything
- * fails the running test instead of returning an error. */
+/* Arrays for tests: made from complex doubles in any dtype and layout, read back as such.
+ * Everything fails the running test instead of returning an error. */
 #pragma once
 
 #include <complex.h>

@@ -120,36 +120,21 @@ struct real_case {
 };
 
 static const struct real_case real_cases[] = {
-    { OP_EXP, exp, -110, 90, 1 },
-    { OP_EXPM1, expm1, -30, 90, 1 },
-    { OP_EXPM1, expm1, -1e-3, 1e-3, 1 },
-    { OP_SIGMOID, sigmoid, -80, 80, 3 },
-    { OP_LOG, log, 1e-3, 30, 1 },
-    { OP_LOG, log, 1e-44, 1e-37, 1 },
-    { OP_LOG2, log2, 1e-3, 30, 1 },
-    { OP_LOG10, log10, 1e-3, 30, 1 },
-    { OP_LOG1P, log1p, -0.99, 30, 1 },
-    { OP_LOG1P, log1p, -1e-3, 1e-3, 1 },
-    { OP_SIN, sin, -200, 200, 1 },
-    { OP_SIN, sin, -1e8, 1e8, 1 },
-    { OP_COS, cos, -200, 200, 1 },
-    { OP_COS, cos, -1e8, 1e8, 1 },
-    { OP_TAN, tan, -10, 10, 1 },
-    { OP_ARCSIN, asin, -1, 1, 1 },
-    { OP_ARCCOS, acos, -1, 1, 1 },
-    { OP_ARCTAN, atan, -20, 20, 1 },
-    { OP_SINH, sinh, -95, 95, 1 },
-    { OP_COSH, cosh, -95, 95, 1 },
-    { OP_TANH, tanh, -12, 12, 1 },
-    { OP_TANH, tanh, -1e-3, 1e-3, 1 },
-    { OP_ARCSINH, asinh, -100, 100, 1 },
-    { OP_ARCCOSH, acosh, 1, 100, 1 },
-    { OP_ARCTANH, atanh, -1, 1, 1 },
-    { OP_ERF, erf, -5, 5, 1 },
-    { OP_ERFINV, erfinv, -1, 1, 1 },
-    { OP_ERFINV, erfinv, 0.9999, 1, 1 },
-    { OP_SQRT, sqrt, 0, 1e6, 0.51 },
-    { OP_RSQRT, rsqrt, 1e-3, 1e6, 2 },
+    { OP_EXP, exp, -110, 90, 1 },        { OP_EXPM1, expm1, -30, 90, 1 },
+    { OP_EXPM1, expm1, -1e-3, 1e-3, 1 }, { OP_SIGMOID, sigmoid, -80, 80, 3 },
+    { OP_LOG, log, 1e-3, 30, 1 },        { OP_LOG, log, 1e-44, 1e-37, 1 },
+    { OP_LOG2, log2, 1e-3, 30, 1 },      { OP_LOG10, log10, 1e-3, 30, 1 },
+    { OP_LOG1P, log1p, -0.99, 30, 1 },   { OP_LOG1P, log1p, -1e-3, 1e-3, 1 },
+    { OP_SIN, sin, -200, 200, 1 },       { OP_SIN, sin, -1e8, 1e8, 1 },
+    { OP_COS, cos, -200, 200, 1 },       { OP_COS, cos, -1e8, 1e8, 1 },
+    { OP_TAN, tan, -10, 10, 1 },         { OP_ARCSIN, asin, -1, 1, 1 },
+    { OP_ARCCOS, acos, -1, 1, 1 },       { OP_ARCTAN, atan, -20, 20, 1 },
+    { OP_SINH, sinh, -95, 95, 1 },       { OP_COSH, cosh, -95, 95, 1 },
+    { OP_TANH, tanh, -12, 12, 1 },       { OP_TANH, tanh, -1e-3, 1e-3, 1 },
+    { OP_ARCSINH, asinh, -100, 100, 1 }, { OP_ARCCOSH, acosh, 1, 100, 1 },
+    { OP_ARCTANH, atanh, -1, 1, 1 },     { OP_ERF, erf, -5, 5, 1 },
+    { OP_ERFINV, erfinv, -1, 1, 1 },     { OP_ERFINV, erfinv, 0.9999, 1, 1 },
+    { OP_SQRT, sqrt, 0, 1e6, 0.51 },     { OP_RSQRT, rsqrt, 1e-3, 1e6, 2 },
 };
 
 #define POINTS 4000
@@ -199,21 +184,21 @@ static const struct {
     double (*real)(double);
     unary_ref complex_ref;
 } unary_rows[] = {
-    { OP_ABS, fabs, NO_COMPLEX },     { OP_NEGATIVE, negative, NO_COMPLEX },
-    { OP_SIGN, sign, NO_COMPLEX },    { OP_SQUARE, square, NO_COMPLEX },
-    { OP_CEIL, ceil, NO_COMPLEX },    { OP_FLOOR, floor, NO_COMPLEX },
-    { OP_ROUND, rint, NO_COMPLEX },   { OP_SQRT, sqrt, csqrt },
-    { OP_RSQRT, rsqrt, NO_COMPLEX },  { OP_EXP, exp, cexp },
-    { OP_EXPM1, expm1, NO_COMPLEX },  { OP_SIGMOID, sigmoid, NO_COMPLEX },
-    { OP_LOG, log, clog },            { OP_LOG2, log2, NO_COMPLEX },
-    { OP_LOG10, log10, NO_COMPLEX },  { OP_LOG1P, log1p, NO_COMPLEX },
-    { OP_SIN, sin, csin },            { OP_COS, cos, ccos },
-    { OP_TAN, tan, ctan },            { OP_ARCSIN, asin, casin },
-    { OP_ARCCOS, acos, cacos },       { OP_ARCTAN, atan, catan },
-    { OP_SINH, sinh, csinh },         { OP_COSH, cosh, ccosh },
-    { OP_TANH, tanh, ctanh },         { OP_ARCSINH, asinh, casinh },
-    { OP_ARCCOSH, acosh, cacosh },    { OP_ARCTANH, atanh, catanh },
-    { OP_ERF, erf, NO_COMPLEX },      { OP_ERFINV, erfinv, NO_COMPLEX },
+    { OP_ABS, fabs, NO_COMPLEX },    { OP_NEGATIVE, negative, NO_COMPLEX },
+    { OP_SIGN, sign, NO_COMPLEX },   { OP_SQUARE, square, NO_COMPLEX },
+    { OP_CEIL, ceil, NO_COMPLEX },   { OP_FLOOR, floor, NO_COMPLEX },
+    { OP_ROUND, rint, NO_COMPLEX },  { OP_SQRT, sqrt, csqrt },
+    { OP_RSQRT, rsqrt, NO_COMPLEX }, { OP_EXP, exp, cexp },
+    { OP_EXPM1, expm1, NO_COMPLEX }, { OP_SIGMOID, sigmoid, NO_COMPLEX },
+    { OP_LOG, log, clog },           { OP_LOG2, log2, NO_COMPLEX },
+    { OP_LOG10, log10, NO_COMPLEX }, { OP_LOG1P, log1p, NO_COMPLEX },
+    { OP_SIN, sin, csin },           { OP_COS, cos, ccos },
+    { OP_TAN, tan, ctan },           { OP_ARCSIN, asin, casin },
+    { OP_ARCCOS, acos, cacos },      { OP_ARCTAN, atan, catan },
+    { OP_SINH, sinh, csinh },        { OP_COSH, cosh, ccosh },
+    { OP_TANH, tanh, ctanh },        { OP_ARCSINH, asinh, casinh },
+    { OP_ARCCOSH, acosh, cacosh },   { OP_ARCTANH, atanh, catanh },
+    { OP_ERF, erf, NO_COMPLEX },     { OP_ERFINV, erfinv, NO_COMPLEX },
     { OP_CONJUGATE, NULL, conj },
 };
 
@@ -222,16 +207,11 @@ static const struct {
     double (*real)(double, double);
     binary_ref complex_ref;
 } binary_rows[] = {
-    { OP_ADD, add, NO_COMPLEX },
-    { OP_SUBTRACT, subtract, NO_COMPLEX },
-    { OP_MULTIPLY, multiply, NO_COMPLEX },
-    { OP_DIVIDE, divide, NO_COMPLEX },
-    { OP_MAXIMUM, maximum, NO_COMPLEX },
-    { OP_MINIMUM, minimum, NO_COMPLEX },
-    { OP_REMAINDER, mod, NO_COMPLEX },
-    { OP_POWER, pow, cpow },
-    { OP_ARCTAN2, atan2, NO_COMPLEX },
-    { OP_LOG_ADD_EXP, logaddexp, NO_COMPLEX },
+    { OP_ADD, add, NO_COMPLEX },           { OP_SUBTRACT, subtract, NO_COMPLEX },
+    { OP_MULTIPLY, multiply, NO_COMPLEX }, { OP_DIVIDE, divide, NO_COMPLEX },
+    { OP_MAXIMUM, maximum, NO_COMPLEX },   { OP_MINIMUM, minimum, NO_COMPLEX },
+    { OP_REMAINDER, mod, NO_COMPLEX },     { OP_POWER, pow, cpow },
+    { OP_ARCTAN2, atan2, NO_COMPLEX },     { OP_LOG_ADD_EXP, logaddexp, NO_COMPLEX },
 };
 
 static bool close_parts(double got, double want, double tol)
@@ -362,8 +342,8 @@ static bool has_binary_ref(size_t row, enum dtype t)
 {
     enum op_id op = binary_rows[row].op;
 
-    return t != DT_COMPLEX64 || binary_rows[row].complex_ref || op == OP_ADD ||
-           op == OP_SUBTRACT || op == OP_MULTIPLY;
+    return t != DT_COMPLEX64 || binary_rows[row].complex_ref || op == OP_ADD || op == OP_SUBTRACT ||
+           op == OP_MULTIPLY;
 }
 
 static void binary_case(struct rng *r, size_t row, enum dtype t, const struct shp *s,
@@ -574,9 +554,10 @@ static void test_divmod(void **state)
 
 /* ---- programs ---- */
 
-static const enum op_id chain_unary[] = { OP_EXP,  OP_SIN,     OP_ABS,    OP_NEGATIVE, OP_SQUARE,
-                                          OP_TANH, OP_SIGMOID, OP_FLOOR,  OP_SQRT,     OP_ERF };
-static const enum op_id chain_binary[] = { OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_MAXIMUM, OP_DIVIDE };
+static const enum op_id chain_unary[] = { OP_EXP,  OP_SIN,     OP_ABS,   OP_NEGATIVE, OP_SQUARE,
+                                          OP_TANH, OP_SIGMOID, OP_FLOOR, OP_SQRT,     OP_ERF };
+static const enum op_id chain_binary[] = { OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_MAXIMUM,
+                                           OP_DIVIDE };
 
 /* The same random graph for the same seed; every fourth node stays an output. */
 static size_t random_graph(struct rng *r, struct arr **kept, enum dtype t, const struct shp *s)
@@ -694,11 +675,16 @@ static void test_half_loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accuracy),      cmocka_unit_test(test_half_loops),
-        cmocka_unit_test(test_unary),         cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_exact),         cmocka_unit_test(test_casts_between_all),
-        cmocka_unit_test(test_select),        cmocka_unit_test(test_divmod),
-        cmocka_unit_test(test_fusion_keeps_bits), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_accuracy),
+        cmocka_unit_test(test_half_loops),
+        cmocka_unit_test(test_unary),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_casts_between_all),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_divmod),
+        cmocka_unit_test(test_fusion_keeps_bits),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,8 @@ static void test_take(void **state)
                 size_t inner = axis == 0 ? 42 : axis == 1 ? 7 : 1, n = (size_t)s->d[axis];
                 for (size_t i = 0; i < out->size; i++) {
                     int at = (int)creal(ix[i / inner % 8]);
-                    size_t from = (i / (inner * 8) * n + (size_t)(at < 0 ? at + (int)n : at)) * inner;
+                    size_t from =
+                        (i / (inner * 8) * n + (size_t)(at < 0 ? at + (int)n : at)) * inner;
                     assert_true(got[i] == src[from + i % inner]);
                 }
                 mem_free(v);
@@ -71,8 +72,8 @@ static void test_take_rows(void **state)
 static void test_indices_out_of_range(void **state)
 {
     struct arr *a = arr_of((double complex[]){ 10, 11, 12 }, SHAPE(3), DT_INT32), *out = NULL;
-    struct arr *index = arr_of((double complex[]){ 3, -4, 2000000000, -2000000000 }, SHAPE(4),
-                               DT_INT32);
+    struct arr *index =
+        arr_of((double complex[]){ 3, -4, 2000000000, -2000000000 }, SHAPE(4), DT_INT32);
 
     (void)state;
     assert_ok(ops_take(&out, a, index, 0, test_stream()));
@@ -120,8 +121,8 @@ static void check_bits(const struct shp *s, int width, const uint32_t *want)
     struct arr *key = NULL, *out = NULL;
 
     assert_ok(ops_random_key(&key, 0));
-    assert_ok(ops_random_bits(&out, (struct ints){ s->d, (size_t)s->ndim }, width, key,
-                              test_stream()));
+    assert_ok(
+        ops_random_bits(&out, (struct ints){ s->d, (size_t)s->ndim }, width, key, test_stream()));
     double complex *v = arr_values(out);
     for (size_t i = 0; i < out->size; i++)
         assert_int_equal((uint32_t)creal(v[i]), want[i]);
@@ -152,7 +153,8 @@ static void test_many_keys(void **state)
     assert_ok(ops_random_key(&keys, 42));
     struct arr *many = NULL;
     assert_ok(ops_random_split_num(&many, keys, 4, test_stream()));
-    assert_ok(ops_slice(&flipped, many, &(struct ops_slice){ { start, 2 }, { stop, 2 }, { step, 2 } },
+    assert_ok(ops_slice(&flipped, many,
+                        &(struct ops_slice){ { start, 2 }, { stop, 2 }, { step, 2 } },
                         test_stream()));
     assert_ok(arr_new_op(&out, .op = OP_RANDOM_BITS, .strm = test_stream(), .in = &flipped,
                          .n_in = 1, .params = &p, .params_size = sizeof p,
@@ -211,10 +213,11 @@ static void test_uniform(void **state)
 
     (void)state;
     assert_ok(ops_random_key(&key, 0));
-    assert_ok(ops_random_uniform(&out,
-                                 &(struct ops_random){ .shape = { three, 1 }, .dtype = DT_FLOAT32,
-                                                       .low = low, .high = high, .key = key },
-                                 test_stream()));
+    assert_ok(ops_random_uniform(
+        &out,
+        &(struct ops_random){
+            .shape = { three, 1 }, .dtype = DT_FLOAT32, .low = low, .high = high, .key = key },
+        test_stream()));
     double complex *v = arr_values(out);
     for (int i = 0; i < 3; i++)
         assert_true((float)creal(v[i]) == want[i]);

@@ -6,7 +6,8 @@
 
 static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16, DT_FLOAT64, DT_COMPLEX64 };
 
-static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t, enum layout layout)
+static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t,
+                                enum layout layout)
 {
     double complex *v = random_values(r, shp_size(s), t);
     struct arr *a = arr_of_layout(v, s, t, layout);
@@ -74,7 +75,7 @@ static void matmul_case(struct rng *r, const struct problem *p, enum dtype t,
 static void test_matmul(void **state)
 {
     static const struct problem problems[] = {
-        { 0, 1, 1, 1 }, { 0, 3, 4, 5 },  { 0, 1, 40, 33 }, { 0, 40, 1, 33 },  { 0, 7, 6, 1 },
+        { 0, 1, 1, 1 }, { 0, 3, 4, 5 },  { 0, 1, 40, 33 }, { 0, 40, 1, 33 },   { 0, 7, 6, 1 },
         { 5, 3, 4, 2 }, { 20, 1, 9, 4 }, { 4, 8, 1, 8 },   { 0, 130, 70, 90 }, { 2, 64, 65, 66 },
     };
     struct rng r = { 1 };
@@ -83,9 +84,9 @@ static void test_matmul(void **state)
     for (size_t k = 0; k < ARRAY_LEN(problems); k++)
         for (size_t t = 0; t < ARRAY_LEN(types); t++)
             for (int l = 0; l < LAY_COUNT * LAY_COUNT; l++)
-                matmul_case(&r, &problems[k], types[t],
-                            (enum layout[]){ (enum layout)(l % LAY_COUNT),
-                                             (enum layout)(l / LAY_COUNT) });
+                matmul_case(
+                    &r, &problems[k], types[t],
+                    (enum layout[]){ (enum layout)(l % LAY_COUNT), (enum layout)(l / LAY_COUNT) });
 }
 
 /* b is one matrix for all batches: read once, and folded into the rows of a. */
@@ -145,7 +146,8 @@ static void test_addmm(void **state)
 
 static void test_empty_inner_dimension(void **state)
 {
-    struct arr *a = arr_of(NULL, SHAPE(3, 0), DT_FLOAT32), *b = arr_of(NULL, SHAPE(0, 2), DT_FLOAT32);
+    struct arr *a = arr_of(NULL, SHAPE(3, 0), DT_FLOAT32),
+               *b = arr_of(NULL, SHAPE(0, 2), DT_FLOAT32);
     struct arr *c = arr_of((double complex[]){ 1, 2 }, SHAPE(2), DT_FLOAT32), *out = NULL;
 
     (void)state;
@@ -183,10 +185,8 @@ static void test_half_in_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_broadcast_batch),
-        cmocka_unit_test(test_addmm),
-        cmocka_unit_test(test_empty_inner_dimension),
+        cmocka_unit_test(test_matmul),         cmocka_unit_test(test_broadcast_batch),
+        cmocka_unit_test(test_addmm),          cmocka_unit_test(test_empty_inner_dimension),
         cmocka_unit_test(test_half_in_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void test_slice(void **state)
     static const struct {
         int start[2], stop[2], step[2];
     } cases[] = {
-        { { 0, 0 }, { 6, 7 }, { 2, 3 } },    { { 1, 2 }, { 5, 6 }, { 1, 1 } },
+        { { 0, 0 }, { 6, 7 }, { 2, 3 } },     { { 1, 2 }, { 5, 6 }, { 1, 1 } },
         { { 5, 6 }, { -7, -8 }, { -1, -1 } }, { { 4, 1 }, { 0, 6 }, { -2, 2 } },
         { { 2, 0 }, { 3, 7 }, { 1, 1 } },
     };
@@ -94,7 +94,9 @@ static void test_slice(void **state)
         for (int l = 0; l < LAY_COUNT; l++) {
             struct arr *a = counting(SHAPE(6, 7), DT_FLOAT32, (enum layout)l), *out = NULL;
             double complex *v = arr_values(a), want[42];
-            struct ops_slice p = { { cases[k].start, 2 }, { cases[k].stop, 2 }, { cases[k].step, 2 } };
+            struct ops_slice p = { { cases[k].start, 2 },
+                                   { cases[k].stop, 2 },
+                                   { cases[k].step, 2 } };
             assert_ok(ops_slice(&out, a, &p, test_stream()));
             eval(out);
             assert_ptr_equal(out->buf, a->buf);
@@ -210,18 +212,18 @@ static void test_overlapping_windows(void **state)
 static void test_reshape(void **state)
 {
     static const struct shp shapes[] = {
-        { 1, { 120 } },          { 2, { 12, 10 } },      { 4, { 2, 3, 4, 5 } },
-        { 5, { 2, 1, 12, 1, 5 } }, { 3, { 8, 5, 3 } },     { 3, { 1, 120, 1 } },
+        { 1, { 120 } },     { 2, { 12, 10 } },    { 4, { 2, 3, 4, 5 } }, { 5, { 2, 1, 12, 1, 5 } },
+        { 3, { 8, 5, 3 } }, { 3, { 1, 120, 1 } },
     };
 
     (void)state;
     for (int l = 0; l < LAY_COUNT; l++)
         for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
             for (size_t t = 0; t < ARRAY_LEN(some_types); t++) {
-                struct arr *a = counting(SHAPE(6, 4, 5), some_types[t], (enum layout)l), *out = NULL;
+                struct arr *a = counting(SHAPE(6, 4, 5), some_types[t], (enum layout)l),
+                           *out = NULL;
                 double complex *v = arr_values(a);
-                assert_ok(ops_reshape(&out, a,
-                                      (struct ints){ shapes[k].d, (size_t)shapes[k].ndim },
+                assert_ok(ops_reshape(&out, a, (struct ints){ shapes[k].d, (size_t)shapes[k].ndim },
                                       test_stream()));
                 check_equal(out, v);
                 check_layout(out);
@@ -238,11 +240,9 @@ static void test_reshape_shares_where_it_can(void **state)
         struct shp to;
         bool shares;
     } cases[] = {
-        { LAY_DENSE, { 2, { 3, 20 } }, true },
-        { LAY_TRANSPOSED, { 2, { 4, 15 } }, false },
+        { LAY_DENSE, { 2, { 3, 20 } }, true },         { LAY_TRANSPOSED, { 2, { 4, 15 } }, false },
         { LAY_TRANSPOSED, { 3, { 10, 3, 2 } }, true }, /* splits a dimension */
-        { LAY_STEPPED, { 3, { 2, 5, 6 } }, true },
-        { LAY_STEPPED, { 1, { 60 } }, false },
+        { LAY_STEPPED, { 3, { 2, 5, 6 } }, true },     { LAY_STEPPED, { 1, { 60 } }, false },
         { LAY_REVERSED, { 1, { 60 } }, true }, /* one dimension with a negative stride */
     };
 
@@ -339,8 +339,8 @@ static void copy_case(const struct shp *s, enum dtype from, enum dtype to, enum 
 static void test_copy(void **state)
 {
     static const struct shp shapes[] = {
-        { 0, { 0 } },         { 1, { 1 } },        { 1, { 3000 } },   { 2, { 40, 50 } },
-        { 2, { 3, 2500 } },   { 3, { 17, 33, 20 } }, { 3, { 5, 1, 70 } }, { 4, { 2, 3, 4, 5 } },
+        { 0, { 0 } },       { 1, { 1 } },          { 1, { 3000 } },     { 2, { 40, 50 } },
+        { 2, { 3, 2500 } }, { 3, { 17, 33, 20 } }, { 3, { 5, 1, 70 } }, { 4, { 2, 3, 4, 5 } },
     };
     static const enum dtype types[][2] = {
         { DT_FLOAT32, DT_FLOAT32 },  { DT_UINT8, DT_UINT8 },     { DT_BFLOAT16, DT_BFLOAT16 },
@@ -352,9 +352,9 @@ static void test_copy(void **state)
     for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
         for (size_t t = 0; t < ARRAY_LEN(types); t++)
             for (int l = 0; l < LAY_COUNT * LAY_BROADCAST; l++)
-                copy_case(&shapes[k], types[t][0], types[t][1],
-                          (enum layout[]){ (enum layout)(l % LAY_COUNT),
-                                           (enum layout)(l / LAY_COUNT) });
+                copy_case(
+                    &shapes[k], types[t][0], types[t][1],
+                    (enum layout[]){ (enum layout)(l % LAY_COUNT), (enum layout)(l / LAY_COUNT) });
 }
 
 static void test_concatenate(void **state)
@@ -429,9 +429,9 @@ static void test_arange(void **state)
         double start, stop, step;
         enum dtype t;
     } cases[] = {
-        { 0, 5000, 1, DT_INT32 },   { 10, -10, -3, DT_INT8 },      { 0, 100, 1, DT_UINT8 },
+        { 0, 5000, 1, DT_INT32 },    { 10, -10, -3, DT_INT8 },     { 0, 100, 1, DT_UINT8 },
         { 0, 1, 0.125, DT_FLOAT16 }, { -3, 3, 0.25, DT_BFLOAT16 }, { 0.5, 100, 0.5, DT_FLOAT32 },
-        { 0, 7, 0.1, DT_FLOAT64 },  { 0, 4, 1, DT_COMPLEX64 },     { 5e9, 5e9 + 3, 1, DT_INT64 },
+        { 0, 7, 0.1, DT_FLOAT64 },   { 0, 4, 1, DT_COMPLEX64 },    { 5e9, 5e9 + 3, 1, DT_INT64 },
         { 0, 200000, 2, DT_UINT32 },
     };
 

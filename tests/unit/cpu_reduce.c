@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t, enum layout layout)
+static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t,
+                                enum layout layout)
 {
     double complex *v = random_values(r, shp_size(s), t);
     struct arr *a = arr_of_layout(v, s, t, layout);
@@ -18,12 +19,18 @@ static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t
 static double complex combine(enum reduce_kind kind, double complex x, double complex y)
 {
     switch (kind) {
-    case REDUCE_AND: return x != 0 && y != 0;
-    case REDUCE_OR: return x != 0 || y != 0;
-    case REDUCE_SUM: return x + y;
-    case REDUCE_PROD: return x * y;
-    case REDUCE_MIN: return isnan(creal(x)) || creal(x) < creal(y) ? x : y;
-    default: return isnan(creal(x)) || creal(x) > creal(y) ? x : y;
+    case REDUCE_AND:
+        return x != 0 && y != 0;
+    case REDUCE_OR:
+        return x != 0 || y != 0;
+    case REDUCE_SUM:
+        return x + y;
+    case REDUCE_PROD:
+        return x * y;
+    case REDUCE_MIN:
+        return isnan(creal(x)) || creal(x) < creal(y) ? x : y;
+    default:
+        return isnan(creal(x)) || creal(x) > creal(y) ? x : y;
     }
 }
 
@@ -69,15 +76,14 @@ static void check_close(struct arr *a, const double complex *want, double scale)
         bool both_nan = isnan(creal(w)) && isnan(creal(got[i]));
         bool both_inf = isinf(creal(w)) && creal(w) == creal(got[i]);
         if (!both_nan && !both_inf && !(cabs(got[i] - w) <= tol * (1 + cabs(w))))
-            fail_msg("%s: element %zu is %.9g%+.9gi, not %.9g%+.9gi",
-                     dt_name((enum dtype)a->dtype), i, creal(got[i]), cimag(got[i]), creal(w),
-                     cimag(w));
+            fail_msg("%s: element %zu is %.9g%+.9gi, not %.9g%+.9gi", dt_name((enum dtype)a->dtype),
+                     i, creal(got[i]), cimag(got[i]), creal(w), cimag(w));
     }
     mem_free(got);
 }
 
-static void reduce_case(struct rng *r, const struct shp *s, enum dtype t, enum layout layout, int mask,
-                        enum reduce_kind kind)
+static void reduce_case(struct rng *r, const struct shp *s, enum dtype t, enum layout layout,
+                        int mask, enum reduce_kind kind)
 {
     struct arr *a = random_array(r, s, t, layout), *out = NULL;
     int32_t axes[SHP_MAX];
@@ -113,8 +119,8 @@ static int n_reduced(const struct shp *s, int mask)
 static void test_reduce(void **state)
 {
     static const struct shp shapes[] = {
-        { 1, { 1 } },       { 1, { 5 } },         { 1, { 2500 } },     { 2, { 7, 9 } },
-        { 2, { 300, 40 } }, { 3, { 4, 5, 6 } },   { 3, { 3, 70, 50 } }, { 4, { 2, 3, 1, 4 } },
+        { 1, { 1 } },       { 1, { 5 } },       { 1, { 2500 } },      { 2, { 7, 9 } },
+        { 2, { 300, 40 } }, { 3, { 4, 5, 6 } }, { 3, { 3, 70, 50 } }, { 4, { 2, 3, 1, 4 } },
     };
     struct rng r = { 1 };
 
@@ -135,8 +141,9 @@ static void test_reduce(void **state)
 /* Many pieces, rows and columns; float32 keeps its digits. */
 static void test_reduce_large(void **state)
 {
-    static const struct shp shapes[] = { { 1, { 1000003 } }, { 2, { 1000, 1500 } },
-                                         { 2, { 300000, 3 } }, { 2, { 3, 300000 } } };
+    static const struct shp shapes[] = {
+        { 1, { 1000003 } }, { 2, { 1000, 1500 } }, { 2, { 300000, 3 } }, { 2, { 3, 300000 } }
+    };
     struct rng r = { 2 };
 
     (void)state;
@@ -236,8 +243,8 @@ static void arg_case(struct rng *r, enum dtype t, const struct shp *s, int axis,
 
     for (int d = axis + 1; d < s->ndim; d++)
         inner *= (size_t)s->d[d];
-    assert_ok(ops_arg_reduce(&out, is_max, a, &(struct ops_axes){ { &ax, 1 }, false },
-                             test_stream()));
+    assert_ok(
+        ops_arg_reduce(&out, is_max, a, &(struct ops_axes){ { &ax, 1 }, false }, test_stream()));
     double complex *got = arr_values(out);
     for (size_t o = 0; o < out->size; o++) {
         const double complex *first = v + o / inner * inner * (size_t)s->d[axis] + o % inner;
@@ -257,8 +264,9 @@ static void arg_case(struct rng *r, enum dtype t, const struct shp *s, int axis,
 
 static void test_arg_reduce(void **state)
 {
-    static const struct shp shapes[] = { { 1, { 9 } }, { 1, { 5000 } }, { 2, { 30, 17 } },
-                                         { 3, { 4, 2100, 3 } } };
+    static const struct shp shapes[] = {
+        { 1, { 9 } }, { 1, { 5000 } }, { 2, { 30, 17 } }, { 3, { 4, 2100, 3 } }
+    };
     struct rng r = { 4 };
 
     (void)state;
@@ -315,8 +323,9 @@ static void softmax_ref(double complex *v, size_t rows, size_t length, double co
 static void test_softmax(void **state)
 {
     static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16, DT_FLOAT64 };
-    static const struct shp shapes[] = { { 1, { 1 } }, { 1, { 3001 } }, { 2, { 40, 33 } },
-                                         { 3, { 2, 3, 1500 } } };
+    static const struct shp shapes[] = {
+        { 1, { 1 } }, { 1, { 3001 } }, { 2, { 40, 33 } }, { 3, { 2, 3, 1500 } }
+    };
     struct rng r = { 5 };
 
     (void)state;
@@ -345,8 +354,8 @@ static void test_softmax(void **state)
 
 static void test_logsumexp_of_infinities(void **state)
 {
-    struct arr *a = arr_of((double complex[]){ -INFINITY, -INFINITY, INFINITY, 1 }, SHAPE(2, 2),
-                           DT_FLOAT32);
+    struct arr *a =
+        arr_of((double complex[]){ -INFINITY, -INFINITY, INFINITY, 1 }, SHAPE(2, 2), DT_FLOAT32);
     struct arr *out = NULL;
     int32_t last = 1;
 
@@ -360,10 +369,14 @@ static void test_logsumexp_of_infinities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reduce),          cmocka_unit_test(test_reduce_large),
-        cmocka_unit_test(test_sum_is_accurate), cmocka_unit_test(test_reduce_nan_and_empty),
-        cmocka_unit_test(test_integer_sums_wrap), cmocka_unit_test(test_arg_reduce),
-        cmocka_unit_test(test_arg_reduce_nan),  cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_reduce_large),
+        cmocka_unit_test(test_sum_is_accurate),
+        cmocka_unit_test(test_reduce_nan_and_empty),
+        cmocka_unit_test(test_integer_sums_wrap),
+        cmocka_unit_test(test_arg_reduce),
+        cmocka_unit_test(test_arg_reduce_nan),
+        cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_logsumexp_of_infinities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

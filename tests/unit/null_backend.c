@@ -174,9 +174,9 @@ static void test_copies_of_one_op_share_a_group(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_steps_in_order),       TEST(test_chain_is_one_step),
-        TEST(test_hold_and_finish),      TEST(test_wait_between_streams),
-        TEST(test_failing_step),         TEST(test_copies_of_one_op_share_a_group),
+        TEST(test_steps_in_order),  TEST(test_chain_is_one_step),
+        TEST(test_hold_and_finish), TEST(test_wait_between_streams),
+        TEST(test_failing_step),    TEST(test_copies_of_one_op_share_a_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

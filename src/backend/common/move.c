@@ -3,7 +3,8 @@
 
 #include <stdatomic.h>
 
-/* Never 0: copies of one op write disjoint parts, copies of different ops may depend on each other. */
+/* Never 0. Copies of one op write disjoint parts; those of different ops may depend on each other.
+ */
 static uint32_t new_group(void)
 {
     static _Atomic uint32_t last;

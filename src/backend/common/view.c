@@ -1,8 +1,8 @@
 /* Views: outputs that share their input's bytes (contract 1.7). Some copy when the layout asks. */
 #include "backend/common/families.h"
 
-/* A small view of a larger buffer than this much more is copied by Contiguous, so that the buffer can
- * be freed. */
+/* A small view of a larger buffer than this much more is copied by Contiguous, so that the buffer
+ * can be freed. */
 #define CONTIGUOUS_SLACK 16384
 
 /* Shares with the flags that shape and strides imply. */
@@ -159,8 +159,8 @@ static enum err view_as_strided(const struct exec *x)
 
 /* ---- views if the layout allows ---- */
 
-/* Strides of out over in's bytes: every new dimension must divide the dimensions of in, merged where
- * they are contiguous, in order. False if it does not. */
+/* Strides of out over in's bytes: every new dimension must divide the dimensions of in, merged
+ * where they are contiguous, in order. False if it does not. */
 static bool reshape_strides(int64_t *strides, const struct arr *out, const struct arr *in)
 {
     struct nest nest;

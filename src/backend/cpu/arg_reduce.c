@@ -34,8 +34,7 @@ typedef void (*scan_fn)(struct best *best, const void *x, size_t n, uint32_t fir
 /* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part. */
 #define LESS(a, b) ((a) < (b))
 #define GREATER(a, b) ((a) > (b))
-#define C_LESS(a, b)                                                                               \
-    (crealf(a) < crealf(b) || (crealf(a) == crealf(b) && cimagf(a) < cimagf(b)))
+#define C_LESS(a, b) (crealf(a) < crealf(b) || (crealf(a) == crealf(b) && cimagf(a) < cimagf(b)))
 #define C_GREATER(a, b) C_LESS(b, a)
 
 #define SCAN(name, T, BEATS)                                                                       \
@@ -109,7 +108,9 @@ static bool can_skip(const struct task *t, const struct best *best, const char *
 static uint32_t find(const struct task *t, const char *in)
 {
     enum dtype from = (enum dtype)t->in_type, to = (enum dtype)t->wide_type;
-    struct nest axis = { .ndim = 1, .n_operands = 1, .dim = { t->length }, .stride = { { t->stride } } };
+    struct nest axis = {
+        .ndim = 1, .n_operands = 1, .dim = { t->length }, .stride = { { t->stride } }
+    };
     struct tile_walk w = { &axis, 0, dt_size(from) };
     scan_fn scan = scans[cpu_class_of[to]][t->is_max];
     char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));

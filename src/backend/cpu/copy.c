@@ -75,9 +75,10 @@ static void copy_piece(const struct copy *c, size_t first, size_t n)
 {
     const struct task *t = c->t;
     enum dtype from = (enum dtype)t->from, to = (enum dtype)t->to;
-    char raw[TILE * 8] __attribute__((aligned(64))), converted[TILE * 8] __attribute__((aligned(64)));
-    const char *src = tile_gather(raw, c->src, &(struct tile_walk){ &t->nest, SRC, dt_size(from) },
-                                  first, n);
+    char raw[TILE * 8] __attribute__((aligned(64))),
+        converted[TILE * 8] __attribute__((aligned(64)));
+    const char *src =
+        tile_gather(raw, c->src, &(struct tile_walk){ &t->nest, SRC, dt_size(from) }, first, n);
 
     if (from != to) {
         cpu_convert((struct cpu_vec){ converted, to }, (struct cpu_vec){ (char *)src, from }, n);
@@ -163,14 +164,14 @@ static void transpose_strip(const struct copy *c, size_t strip)
         dst += rest % n->dim[i] * n->stride[DST][i];
         rest /= n->dim[i];
     }
-    tile_transpose(&(struct tile_block){ .src = c->src + src * item,
-                                         .dst = c->t->dst + dst * item,
-                                         .src_stride = n->stride[SRC][last],
-                                         .dst_stride = n->stride[DST][c->across],
-                                         .rows = (size_t)MIN(TILE_BLOCK_ROWS,
-                                                             n->dim[c->across] - row),
-                                         .cols = (size_t)n->dim[last] },
-                   (size_t)item);
+    tile_transpose(
+        &(struct tile_block){ .src = c->src + src * item,
+                              .dst = c->t->dst + dst * item,
+                              .src_stride = n->stride[SRC][last],
+                              .dst_stride = n->stride[DST][c->across],
+                              .rows = (size_t)MIN(TILE_BLOCK_ROWS, n->dim[c->across] - row),
+                              .cols = (size_t)n->dim[last] },
+        (size_t)item);
 }
 
 static void transpose_range(void *arg, size_t begin, size_t end)

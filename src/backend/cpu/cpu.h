@@ -1,9 +1,9 @@
 /* The CPU backend from the inside: the task queue of a stream, the pool that shares one kernel
  * between cores, and the functions behind the backend's table.
  *
- * An op's function runs on the stream's owner thread: it gives the outputs storage and queues a task
- * that carries everything it needs by value. Tasks run in order on the stream's worker. They hold no
- * references on buffers (that would block donation); core's hold does. */
+ * An op's function runs on the stream's owner thread: it gives the outputs storage and queues a
+ * task that carries everything it needs by value. Tasks run in order on the stream's worker. They
+ * hold no references on buffers (that would block donation); core's hold does. */
 #pragma once
 
 #include "backend/backend.h"
@@ -13,8 +13,8 @@
 /* Runs on the worker. A failure becomes the stream's asynchronous error; later tasks still run. */
 typedef enum err (*cpu_task_fn)(void *payload);
 
-/* Queues fn with a copy of the payload (aligned to 16 bytes). On failure nothing is in flight on the
- * stream, so that the caller may drop its buffers. */
+/* Queues fn with a copy of the payload (aligned to 16 bytes). On failure nothing is in flight on
+ * the stream, so that the caller may drop its buffers. */
 MUST_CHECK enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size);
 
 /* be->hold; also for temporaries of an op, after the last task that uses them is queued. */
@@ -44,8 +44,8 @@ static inline char *cpu_dst(const struct arr *a)
 
 /* ---- the pool ---- */
 
-/* Calls fn(arg, begin, end) over pieces of [0, n) of at least `grain` elements, on several cores when
- * there is more than one piece. Blocks until all are done. Thread-safety: safe. */
+/* Calls fn(arg, begin, end) over pieces of [0, n) of at least `grain` elements, on several cores
+ * when there is more than one piece. Blocks until all are done. Thread-safety: safe. */
 typedef void (*cpu_range_fn)(void *arg, size_t begin, size_t end);
 void cpu_parallel_for(size_t n, size_t grain, cpu_range_fn fn, void *arg);
 

@@ -1,6 +1,6 @@
 /* Runs elementwise programs in tiles: every instruction is one loop over a tile that stays in the
- * first-level cache, so a chain costs one pass over memory, and each instruction still rounds to its
- * own dtype. */
+ * first-level cache, so a chain costs one pass over memory, and each instruction still rounds to
+ * its own dtype. */
 #include "backend/common/elementwise.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
@@ -11,8 +11,8 @@
 #define SCRATCH_BYTES 28672
 #define TILE_MAX 1024
 #define TILE_ALIGN 16 /* elements; with it every tile starts on a cache line */
-/* Operands that are dense along another dimension than the output come in blocks of so many rows and
- * columns. Shorter sides are not worth it. */
+/* Operands that are dense along another dimension than the output come in blocks of so many rows
+ * and columns. Shorter sides are not worth it. */
 #define PANEL_COLS 64
 #define PANEL_MIN 16
 #define PANELS 2
@@ -51,7 +51,7 @@ struct program {
     const struct cpu_kernels *k;
     const char *base[FX_MAX_IN];
     uint8_t load[FX_MAX_IN];
-    int across, n_panels; /* across: dimension of the nest, or -1 without panels */
+    int across, n_panels;  /* across: dimension of the nest, or -1 without panels */
     uint8_t panel[PANELS]; /* inputs */
     struct step step[FX_MAX_INS];
     uint8_t slot[MAX_VALUES]; /* tile of a value */
@@ -314,8 +314,8 @@ static void run_step(struct run *r, const struct step *s, size_t first, size_t n
 {
     const struct program *p = r->p;
     enum dtype t = fx_dtype(&p->task->fx, s->result);
-    char *dst = s->direct < 0 ? tile_of(r, s->result)
-                              : p->task->out[s->direct] + first * dt_size(t);
+    char *dst =
+        s->direct < 0 ? tile_of(r, s->result) : p->task->out[s->direct] + first * dt_size(t);
     const char *arg[3] = { NULL, NULL, NULL };
 
     for (int a = 0; a < s->n_args; a++)

@@ -19,7 +19,7 @@ struct task {
 struct encoder {
     struct strm *strm;
     pthread_t thread;
-    bool started;       /* owner thread only */
+    bool started;        /* owner thread only */
     unsigned dispatches; /* owner thread only */
 
     pthread_mutex_t queue_lock; /* guards head, tail, queued, stop and the two conditions */

@@ -47,8 +47,8 @@ static void add_positions(const struct run *r, int k, int64_t *offset, size_t fi
     enum dtype type = (enum dtype)x->type;
     char raw[TILE * 8] __attribute__((aligned(64)));
     int64_t v[TILE];
-    const char *src = tile_gather(raw, r->index[k], &(struct tile_walk){ &x->nest, 0, dt_size(type) },
-                                  first, n);
+    const char *src =
+        tile_gather(raw, r->index[k], &(struct tile_walk){ &x->nest, 0, dt_size(type) }, first, n);
 
     cpu_convert((struct cpu_vec){ v, DT_INT64 }, (struct cpu_vec){ (char *)src, type }, n);
     for (size_t i = 0; i < n; i++)
@@ -112,7 +112,8 @@ static enum err run_task(void *payload)
     TRY(cpu_src_host(&r.src, &t->src));
     for (int k = 0; k < t->n_axes; k++)
         TRY(cpu_src_host(&r.index[k], &t->index[k].src));
-    cpu_parallel_for(t->n, PARALLEL_ELEMENTS / MIN(t->slice_size, PARALLEL_ELEMENTS), run_range, &r);
+    cpu_parallel_for(t->n, PARALLEL_ELEMENTS / MIN(t->slice_size, PARALLEL_ELEMENTS), run_range,
+                     &r);
 out:
     return err;
 }

@@ -1,13 +1,13 @@
 /* Vector loops of the CPU backend, compiled once per instruction set (kernels_<isa>.c) and chosen
  * when the process starts. All sets give the same bits: nothing is contracted or reassociated.
  *
- * Inside a program float16 and bfloat16 values are kept as float32 that were rounded to the type, so
- * arithmetic exists for the storage classes below only. */
+ * Inside a program float16 and bfloat16 values are kept as float32 that were rounded to the type,
+ * so arithmetic exists for the storage classes below only. */
 #pragma once
 
 #include "core/fx.h"
 
-/* Storage classes: what a loop over values of a dtype sees. CLASS(id, C type, type to compute in) */
+/* Storage classes: what a loop over values of a dtype sees. CLASS(id, type, type to compute in) */
 #define CPU_CLASSES(CLASS)                                                                         \
     CLASS(B, uint8_t, uint8_t)                                                                     \
     CLASS(U8, uint8_t, uint32_t)                                                                   \
@@ -26,14 +26,14 @@ enum cpu_class {
 #define CLASS(id, ...) CPU_##id,
     CPU_CLASSES(CLASS)
 #undef CLASS
-    CPU_CLASS_COUNT
+        CPU_CLASS_COUNT
 };
 
 /* By dtype: the class of its values, and the class's size in bytes. */
 extern const uint8_t cpu_class_of[DT_COUNT];
 extern const uint8_t cpu_class_size[CPU_CLASS_COUNT];
 
-/* dst[i] = op(a[i], b[i], c[i]); unused operands are NULL. dst may be the same array as an operand. */
+/* dst[i] = op(a[i], b[i], c[i]); unused operands are NULL. dst may be the same as an operand. */
 typedef void (*cpu_kernel)(void *dst, const void *a, const void *b, const void *c, size_t n);
 
 /* *dst = op over x[0..n), n > 0. In a fixed order that does not depend on the instruction set. */
@@ -42,8 +42,8 @@ typedef void (*cpu_fold)(void *dst, const void *x, size_t n);
 /* Where x[i] is before best[i] in the order: best[i] = x[i], index[i] = position. */
 typedef void (*cpu_arg)(void *best, uint32_t *index, const void *x, uint32_t position, size_t n);
 
-/* Words of random bits: counters (first + i, first + i + apart) under a key (its third word included)
- * give low[i] and high[i], which need not be aligned. */
+/* Words of random bits: counters (first + i, first + i + apart) under a key (its third word
+ * included) give low[i] and high[i], which need not be aligned. */
 struct cpu_threefry {
     uint32_t key[3];
     uint32_t first, apart;
@@ -97,5 +97,5 @@ struct cpu_vec {
     void *data;
     enum dtype dtype;
 };
-/* dst[i] = src[i] converted; the two do not overlap, unless they have the same dtype and are equal. */
+/* dst[i] = src[i] converted. The two may be equal if the dtypes are, else they do not overlap. */
 void cpu_convert(struct cpu_vec dst, struct cpu_vec src, size_t n);

@@ -1,4 +1,4 @@
-/* The loops of kernels.h over the rows of elementwise_ops.h. A kernels_<isa>.c defines KERNELS (the
+/* The loops of kernels.h over the rows of elementwise_ops.def. A kernels_<isa>.c defines KERNELS (the
  * name of its table) and its instruction set, then includes this. */
 #include <complex.h>
 #include <math.h>
@@ -243,7 +243,7 @@ static inline double erfinv_f64(double a)
     GUARDED_LOOPS(op, id, LOAD_X, condition, slow, fast)
 #define GUARDED2(op, id, condition, slow, fast)                                                    \
     GUARDED_LOOPS(op, id, LOAD_XY, condition, slow, fast)
-#include "backend/cpu/elementwise_ops.h"
+#include "backend/cpu/elementwise_ops.def"
 #undef UNARY
 #undef BINARY
 #undef FOLD
@@ -497,7 +497,7 @@ static void threefry(const struct cpu_threefry *t, size_t n)
 
 const struct cpu_kernels KERNELS = {
     .op = {
-#include "backend/cpu/elementwise_ops.h"
+#include "backend/cpu/elementwise_ops.def"
         LIST_ALL(SELECT_ROW, )
     },
 #undef UNARY
@@ -511,7 +511,7 @@ const struct cpu_kernels KERNELS = {
 #define GUARDED1(...)
 #define GUARDED2(...)
     .fold = {
-#include "backend/cpu/elementwise_ops.h"
+#include "backend/cpu/elementwise_ops.def"
     },
     .convert = { CONVERT_ALL(CONVERT_ROW) },
     .arg_min = { LIST_ALL(ARG_ROW, arg_min) },

@@ -97,8 +97,8 @@ static void copy_wide(const struct job *j, char *dst, const char *src, const str
     for (size_t i = 0, n; i < total; i += n) {
         n = MIN(TILE, total - i);
         const char *x = tile_gather(raw, src, &(struct tile_walk){ &nest, 0, j->item }, i, n);
-        cpu_convert((struct cpu_vec){ dst + i * j->wide, to },
-                    (struct cpu_vec){ (char *)x, from }, n);
+        cpu_convert((struct cpu_vec){ dst + i * j->wide, to }, (struct cpu_vec){ (char *)x, from },
+                    n);
     }
 }
 
@@ -223,8 +223,8 @@ static enum err run_task(void *payload)
     j.item = dt_size((enum dtype)t->type);
     j.wide = dt_size((enum dtype)t->wide_type);
     if (t->type != t->wide_type)
-        j.block_rows = MIN(plan->m, MAX(BLOCK_ROWS_MIN,
-                                        BLOCK_ELEMENTS / MAX(MAX(plan->k, plan->n), 1)));
+        j.block_rows =
+            MIN(plan->m, MAX(BLOCK_ROWS_MIN, BLOCK_ELEMENTS / MAX(MAX(plan->k, plan->n), 1)));
     if (work >= SMALL_PRODUCT)
         return run_batches(&j, 0, (size_t)plan->n_batch);
     cpu_parallel_for((size_t)plan->n_batch, SMALL_PRODUCT / work, run_range, &j);

@@ -37,7 +37,7 @@ static void run_pairs(void *arg, size_t begin, size_t end)
     cpu_kernels()->threefry(&t, end - begin);
 }
 
-/* The pair whose second word the end of the output cuts off, and the middle word of an odd number. */
+/* The pair whose second word the output cuts off, and the middle word of an odd number. */
 static void run_rest(const struct stream *s)
 {
     uint32_t low, high;

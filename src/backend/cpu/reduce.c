@@ -36,11 +36,11 @@ struct reduction {
     struct nest red;  /* the reduced axes */
     struct nest kept; /* the kept axes; by columns without the lane */
     int64_t kept_out[SHP_MAX];
-    size_t piece;    /* reduced positions per piece */
-    size_t n_pieces; /* per output, or per block of columns */
+    size_t piece;           /* reduced positions per piece */
+    size_t n_pieces;        /* per output, or per block of columns */
     size_t width, n_blocks; /* by columns: outputs side by side, blocks along the lane */
-    size_t group;    /* by columns: rows without gaps that are added at a time */
-    char *partial;   /* results of pieces when there are several */
+    size_t group;           /* by columns: rows without gaps that are added at a time */
+    char *partial;          /* results of pieces when there are several */
 };
 
 /* ---- shared ---- */
@@ -112,8 +112,9 @@ static void partials_add(const struct reduction *r, struct partials *p, const ch
     r->fold(p->value + p->n++ * r->acc_item, x, n);
 }
 
-/* *dst = the combination of reduced positions [begin, end) of the output whose input starts at in. */
-static void reduce_run(const struct reduction *r, char *dst, const char *in, size_t begin, size_t end)
+/* *dst = the combination of reduced positions [begin, end) of the output that starts at in. */
+static void reduce_run(const struct reduction *r, char *dst, const char *in, size_t begin,
+                       size_t end)
 {
     struct tile_walk w = { &r->red, 0, r->in_item };
     size_t row = (size_t)r->red.dim[r->red.ndim - 1];
@@ -174,8 +175,7 @@ static enum err reduce_rows(struct reduction *r)
     memcpy(r->kept_out, p->kept.out, sizeof r->kept_out);
     r->piece = PIECE;
     r->n_pieces = (p->n_red + PIECE - 1) / PIECE;
-    if (r->n_pieces > 1 &&
-        !(r->partial = mem_alloc_aligned(p->n_out * r->n_pieces * r->acc_item)))
+    if (r->n_pieces > 1 && !(r->partial = mem_alloc_aligned(p->n_out * r->n_pieces * r->acc_item)))
         return ERR_NO_MEMORY;
     cpu_parallel_for(p->n_out * r->n_pieces, PIECE / 2 / MIN(p->n_red, PIECE / 2), rows_range, r);
     rows_finish(r);
@@ -251,15 +251,16 @@ static void store_block(const struct reduction *r, const struct block *b, const 
         store(r, b->out + (int64_t)i * step, value + i * r->acc_item, 1);
 }
 
-/* Combines the rows [first, last) of a block. With narrow rows that follow each other in memory, r->group
- * of them count as one wide row until the end. */
+/* Combines the rows [first, last) of a block. With narrow rows that follow each other in memory,
+ * r->group of them count as one wide row until the end. */
 static const char *reduce_block_rows(const struct reduction *r, struct cascade *c,
                                      const struct block *b, size_t first, size_t last)
 {
     const struct reduce_plan *p = &r->t->plan;
     size_t group = MIN(r->group, last - first), n = group * b->width, row = first;
-    struct nest lane = { .ndim = 1, .n_operands = 1, .dim = { (int64_t)n },
-                         .stride = { { p->kept.in[p->lane] } } };
+    struct nest lane = {
+        .ndim = 1, .n_operands = 1, .dim = { (int64_t)n }, .stride = { { p->kept.in[p->lane] } }
+    };
     struct tile_walk columns = { &lane, 0, r->in_item };
     char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
 

@@ -30,10 +30,14 @@ struct work {
     char scalar[TILE * 8] __attribute__((aligned(64)));
 };
 
-static void apply(const struct work *w, enum op_id op, void *dst, const void *a, const void *b,
-                  size_t n)
+struct args {
+    void *dst;
+    const void *a, *b;
+};
+
+static void apply(const struct work *w, enum op_id op, struct args x, size_t n)
 {
-    cpu_kernels()->op[op][w->class].fn(dst, a, b, NULL, n);
+    cpu_kernels()->op[op][w->class].fn(x.dst, x.a, x.b, NULL, n);
 }
 
 static void fold(const struct work *w, enum op_id op, void *dst, const void *x, size_t n)
@@ -44,8 +48,9 @@ static void fold(const struct work *w, enum op_id op, void *dst, const void *x, 
 /* n values from position i of the row, widened. */
 static const char *load(struct work *w, const char *row, size_t i, size_t n)
 {
-    struct nest axis = { .ndim = 1, .n_operands = 1, .dim = { w->t->length },
-                         .stride = { { w->t->stride } } };
+    struct nest axis = {
+        .ndim = 1, .n_operands = 1, .dim = { w->t->length }, .stride = { { w->t->stride } }
+    };
     const char *src = tile_gather(w->raw, row, &(struct tile_walk){ &axis, 0, w->item }, i, n);
 
     if (w->t->type == w->t->wide_type)
@@ -71,15 +76,15 @@ static void row_max(struct work *w, union value *max, const char *row)
         if (i == 0)
             *max = tile;
         else
-            apply(w, OP_MAXIMUM, max, max, &tile, 1);
+            apply(w, OP_MAXIMUM, (struct args){ max, max, &tile }, 1);
     }
 }
 
 /* exp(x - max) for one tile; w->scalar holds max. */
 static void exp_tile(struct work *w, char *dst, const char *row, size_t i, size_t n)
 {
-    apply(w, OP_SUBTRACT, dst, load(w, row, i, n), w->scalar, n);
-    apply(w, OP_EXP, dst, dst, NULL, n);
+    apply(w, OP_SUBTRACT, (struct args){ dst, load(w, row, i, n), w->scalar }, n);
+    apply(w, OP_EXP, (struct args){ dst, dst, NULL }, n);
 }
 
 /* The sum of exp(x - max). keep: a row of wide values that the terms are left in, or NULL. */
@@ -94,7 +99,7 @@ static void row_sum(struct work *w, union value *sum, const char *row, char *kee
         char *dst = keep ? keep + i * w->wide : w->x;
         exp_tile(w, dst, row, i, n);
         fold(w, OP_ADD, &tile, dst, n);
-        apply(w, OP_ADD, sum, sum, &tile, 1);
+        apply(w, OP_ADD, (struct args){ sum, sum, &tile }, 1);
     }
 }
 
@@ -118,7 +123,7 @@ static void softmax_row(struct work *w, const char *row, char *out)
         char *dst = in_place ? out + i * w->wide : w->x;
         if (!in_place)
             exp_tile(w, dst, row, i, n);
-        apply(w, OP_MULTIPLY, dst, dst, factor, n);
+        apply(w, OP_MULTIPLY, (struct args){ dst, dst, factor }, n);
         if (!in_place)
             cpu_narrow(out + i * w->item, (const float *)dst, (enum dtype)w->t->type, n);
     }
@@ -138,8 +143,8 @@ static void logsumexp_row(struct work *w, const char *row, char *out)
     sum = max;
     if (!is_infinite(w, &max)) {
         row_sum(w, &sum, row, NULL);
-        apply(w, OP_LOG, &sum, &sum, NULL, 1);
-        apply(w, OP_ADD, &sum, &sum, &max, 1);
+        apply(w, OP_LOG, (struct args){ &sum, &sum, NULL }, 1);
+        apply(w, OP_ADD, (struct args){ &sum, &sum, &max }, 1);
     }
     cpu_convert((struct cpu_vec){ out, (enum dtype)w->t->type },
                 (struct cpu_vec){ &sum, (enum dtype)w->t->wide_type }, 1);

@@ -134,10 +134,11 @@ void tile_scatter(char *base, const char *src, const struct tile_walk *w, size_t
 /* Columns that are turned at a time: a cache line of 4-byte elements. */
 #define TURN_COLS 16
 
-/* By way of a buffer, because with strides of a power of two the lines of both sides would push each
- * other out of the cache. */
+/* By way of a buffer, because with strides of a power of two the lines of both sides would push
+ * each other out of the cache. */
 #define TURN(T)                                                                                    \
-    static inline void turn_##T(const struct tile_block *b, size_t first, size_t rows, size_t cols) \
+    static inline void turn_##T(const struct tile_block *b, size_t first, size_t rows,             \
+                                size_t cols)                                                       \
     {                                                                                              \
         T buffer[TILE_BLOCK_ROWS][TURN_COLS];                                                      \
         for (size_t j = 0; j < cols; j++) {                                                        \

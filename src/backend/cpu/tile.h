@@ -6,10 +6,14 @@
 /* Calls LOOP(type) with the unsigned type of `item` bytes. */
 #define BY_ITEM(item, LOOP)                                                                        \
     switch (item) {                                                                                \
-    case 1: LOOP(uint8_t) break;                                                                   \
-    case 2: LOOP(uint16_t) break;                                                                  \
-    case 4: LOOP(uint32_t) break;                                                                  \
-    default: LOOP(uint64_t) break;                                                                 \
+    case 1:                                                                                        \
+        LOOP(uint8_t) break;                                                                       \
+    case 2:                                                                                        \
+        LOOP(uint16_t) break;                                                                      \
+    case 4:                                                                                        \
+        LOOP(uint32_t) break;                                                                      \
+    default:                                                                                       \
+        LOOP(uint64_t) break;                                                                      \
     }
 
 /* Operand `operand` of a loop nest, with elements of `item` bytes (1, 2, 4 or 8). */
@@ -34,8 +38,8 @@ static inline int64_t nest_offset(const struct nest *n, int operand, size_t i)
     return offset + rest * n->stride[operand][0];
 }
 
-/* The elements [first, first + n) of the nest in row-major order, taken from base: copied to dst, or
- * in place when they lie side by side. Returns where they are. */
+/* The elements [first, first + n) of the nest in row-major order, taken from base: copied to dst,
+ * or in place when they lie side by side. Returns where they are. */
 const char *tile_gather(char *dst, const char *base, const struct tile_walk *w, size_t first,
                         size_t n);
 
@@ -50,8 +54,8 @@ struct tile_block {
     int64_t src_stride, dst_stride; /* in elements */
     size_t rows, cols;
 };
-/* A good number of rows for a block: four cache lines side by side, because with large strides every
- * column is in a page of its own. */
+/* A good number of rows for a block: four cache lines side by side, because with large strides
+ * every column is in a page of its own. */
 #define TILE_BLOCK_ROWS 64
 void tile_transpose(const struct tile_block *b, size_t item);
 

@@ -331,8 +331,7 @@ static enum err null_ev_record(struct strm *s, struct ev *e)
     pthread_mutex_lock(&q->lock);
     e->ticket = q->given;
     pthread_mutex_unlock(&q->lock);
-    return record(
-        &(struct null_record){ .call = NULL_EV_RECORD, .strm = s, .ticket = e->ticket });
+    return record(&(struct null_record){ .call = NULL_EV_RECORD, .strm = s, .ticket = e->ticket });
 }
 
 static enum err null_ev_query(bool *done, struct ev *e)

@@ -1,9 +1,10 @@
-/* A backend that runs nothing: it gives arrays zeroed host memory and writes down what it was asked to
- * do. For tests of the scheduler, the plan and the lifetime of buffers.
+/* A backend that runs nothing: it gives arrays zeroed host memory and writes down what it was asked
+ * to do. For tests of the scheduler, the plan and the lifetime of buffers.
  *
  * Work counts as in flight until it is flushed and time passes: a blocking call (sync, event wait,
- * retire with block) lets the stream's work finish, and so does null_finish. One log for the process,
- * in the order of the calls. Thread-safety: safe, except that a stream belongs to one thread. */
+ * retire with block) lets the stream's work finish, and so does null_finish. One log for the
+ * process, in the order of the calls. Thread-safety: safe, except that a stream belongs to one
+ * thread. */
 #pragma once
 
 #include "backend/backend.h"
@@ -22,15 +23,15 @@ enum null_call {
 struct null_record {
     enum null_call call;
     const struct strm *strm;
-    uint16_t op;      /* STEP: enum op_id; of a program the last one */
-    uint8_t n_ins;    /* STEP: instructions of a program, 0 for a plain op */
+    uint16_t op;   /* STEP: enum op_id; of a program the last one */
+    uint8_t n_ins; /* STEP: instructions of a program, 0 for a plain op */
     uint8_t n_in, n_out;
-    uint8_t dtype;    /* STEP, COPY: of the first output */
-    bool donated;     /* STEP: an output took over an input's buffer */
-    uint32_t group;   /* COPY */
-    struct shp shape; /* STEP, COPY: of the first output, of the copy */
-    size_t n_bufs;    /* HOLD */
-    uint64_t ticket;  /* EV_RECORD, STRM_WAIT */
+    uint8_t dtype;               /* STEP, COPY: of the first output */
+    bool donated;                /* STEP: an output took over an input's buffer */
+    uint32_t group;              /* COPY */
+    struct shp shape;            /* STEP, COPY: of the first output, of the copy */
+    size_t n_bufs;               /* HOLD */
+    uint64_t ticket;             /* EV_RECORD, STRM_WAIT */
     const struct strm *producer; /* STRM_WAIT */
 };
 
