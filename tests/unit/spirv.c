@@ -220,7 +220,7 @@ static void test_every_walk(void **state)
     int modules = 0;
 
     (void)state;
-    for (unsigned k = 0; k < 5u * 16u; k++) {
+    for (unsigned k = 0; k < 5u * 32u; k++) {
         struct elem_class c = { .dims = dims[k % 5], .align = (uint8_t)(1u << k / 5 % 5) };
 
         c.threads = 64;
@@ -234,7 +234,7 @@ static void test_every_walk(void **state)
         emit_and_validate(&mixed, &c, "a mixed program");
         modules++;
     }
-    assert_int_equal(modules, 80);
+    assert_int_equal(modules, 160);
 }
 
 static void test_copy_and_largest_program(void **state)

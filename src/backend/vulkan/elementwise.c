@@ -273,13 +273,12 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         lanes /= 2;
     if (is_large)
         unroll = MIN(BYTES_PER_THREAD / (largest * lanes), 4);
-    for (uint32_t weight = elem_weight(job->fx); lanes * unroll * weight > MAX_CODE_WORDS;) {
+    uint32_t weight = lanes * unroll > 1 ? elem_weight(job->fx) : 0;
+    while (lanes * unroll * weight > MAX_CODE_WORDS && (unroll > 1 || lanes * smallest > 4)) {
         if (unroll > 1)
             unroll /= 2;
-        else if (lanes * smallest > 4)
-            lanes /= 2;
         else
-            break;
+            lanes /= 2;
     }
     c->lanes = (uint8_t)lanes;
     c->unroll = (uint8_t)unroll;
@@ -322,12 +321,17 @@ static bool reaches_far(const struct elem_job *job, int o)
     return reach > INT32_MAX;
 }
 
-static bool has_float_modes(void)
+/* Software devices convert float16 by routines that are slower than the library's. */
+static uint16_t float_flags(void)
 {
     const VkPhysicalDeviceVulkan12Properties *p = &vk_dev.phys.props12;
+    bool has_modes = p->shaderSignedZeroInfNanPreserveFloat16 &&
+                     p->shaderSignedZeroInfNanPreserveFloat32 && p->shaderRoundingModeRTEFloat16 &&
+                     p->shaderRoundingModeRTEFloat32;
 
-    return p->shaderSignedZeroInfNanPreserveFloat16 && p->shaderSignedZeroInfNanPreserveFloat32 &&
-           p->shaderRoundingModeRTEFloat16 && p->shaderRoundingModeRTEFloat32;
+    if (!has_modes)
+        return 0;
+    return vk_limits_get()->is_software ? ELEM_FLOAT_MODES : ELEM_FLOAT_MODES | ELEM_NATIVE_HALF;
 }
 
 /* More than 4 dimensions are rare: they are rounded up, so that few kernels cover them all. */
@@ -353,7 +357,7 @@ static struct elem_class classify(const struct elem_job *job)
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
-                         (has_float_modes() ? ELEM_FLOAT_MODES : 0));
+                         float_flags());
     struct elem_args size = elem_args_size(job->fx, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;

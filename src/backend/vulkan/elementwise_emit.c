@@ -26,7 +26,7 @@ struct emit {
     SpvStorageClass args_storage;
     int next_index; /* the next index word of the argument block */
     uint32_t addr[MAX_OPERANDS];
-    uint32_t n_groups;
+    uint32_t n_groups, zero;  /* zero: one that the driver cannot know */
     uint32_t once[FX_MAX_IN]; /* values of inputs that are one element */
     uint32_t variables[4];
     int n_variables;
@@ -411,7 +411,7 @@ static uint32_t half_pair(struct emit *e)
 
 static bool has_native_half(const struct emit *e, enum dtype t)
 {
-    return t == DT_FLOAT16 && e->c->flags & ELEM_FLOAT_MODES;
+    return t == DT_FLOAT16 && e->c->flags & ELEM_NATIVE_HALF;
 }
 
 /* Element `lane` of a group of elements smaller than a word, by its bits. */
@@ -522,14 +522,24 @@ static void words_of(struct emit *e, uint32_t *words, const uint32_t *values, ui
 
 /* ---- the program ---- */
 
+/* To float16 and back. NVIDIA's compiler takes the pair of conversions for a loss of precision that
+ * may be left out, even across bit casts; it cannot when an unknown zero meets the bits. */
+static uint32_t native_half_rounded(struct emit *e, uint32_t v)
+{
+    uint32_t word;
+
+    native_half_words(e, &word, &v, 1);
+    word = spv_op(&e->m, SpvOpBitwiseXor, e->t_u32, word, e->zero);
+    return native_half_value(e, &word, 0);
+}
+
 static uint32_t rounded(struct emit *e, uint32_t v, enum dtype t)
 {
     uint32_t bits = (uint32_t)dt_size(t) * 8;
     uint32_t type = work_spv_type(&e->m, (enum work_type)work_type(t));
 
     if (has_native_half(e, t))
-        return spv_op(&e->m, SpvOpFConvert, type,
-                      spv_op(&e->m, SpvOpFConvert, spv_type_float(&e->m, 16), v));
+        return native_half_rounded(e, v);
     if (elem_round_fn(t) >= 0)
         return call1(e, elem_round_fn(t), type, v);
     return spv_op(&e->m,
@@ -634,6 +644,16 @@ static void store_group(struct emit *e, const struct group *g)
     spv_label(&e->m, after);
 }
 
+/* The number of groups never has its highest bit set. */
+static void make_zero(struct emit *e)
+{
+    uint32_t bits = is_wide(e) ? 63 : 31;
+
+    e->zero = spv_op(&e->m, SpvOpShiftRightLogical, e->t_index, e->n_groups, u32(e, bits));
+    if (is_wide(e))
+        e->zero = spv_op(&e->m, SpvOpUConvert, e->t_u32, e->zero);
+}
+
 static uint32_t write_main(struct emit *e)
 {
     uint32_t none = spv_type_void(&e->m);
@@ -645,6 +665,8 @@ static uint32_t write_main(struct emit *e)
     for (int o = 0; o < e->f->n_in + e->f->n_out; o++)
         e->addr[o] = load_arg(e, 0, (uint32_t)o, e->t_u64);
     e->n_groups = next_index_arg(e);
+    if (e->c->flags & ELEM_NATIVE_HALF)
+        make_zero(e);
     place_groups(e);
     place_operands(e);
     load_inputs(e);

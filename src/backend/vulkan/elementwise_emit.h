@@ -8,7 +8,8 @@ enum elem_flags {
     ELEM_WIDE = 1,           /* 64-bit indices */
     ELEM_OUT_STRIDED = 2,    /* outputs have strides in the argument block; else they are dense */
     ELEM_ARGS_IN_MEMORY = 4, /* the push constants hold the address of the argument block */
-    ELEM_FLOAT_MODES = 8,    /* the device has the float controls; float16 converts in hardware */
+    ELEM_FLOAT_MODES = 8,    /* the device has the float controls of IEEE 754 */
+    ELEM_NATIVE_HALF = 16,   /* float16 is converted by the device; needs the modes */
 };
 
 /* Everything but the program that a module depends on. Compared bytewise.

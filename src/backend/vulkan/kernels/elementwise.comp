@@ -356,14 +356,15 @@ float bfloat16_load(const uint h)
     return uintBitsToFloat(h << 16);
 }
 
-uint bfloat16_store(const float x)
-{
-    uint u = floatBitsToUint(x);
-
-    return is_nan(x) ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-}
-
 float bfloat16_round(const float x)
 {
-    return bfloat16_load(bfloat16_store(x));
+    uint u = floatBitsToUint(x);
+    uint r = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
+
+    return is_nan(x) ? nan_f32() : uintBitsToFloat(r);
+}
+
+uint bfloat16_store(const float x)
+{
+    return floatBitsToUint(bfloat16_round(x)) >> 16;
 }

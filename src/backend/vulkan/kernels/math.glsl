@@ -416,24 +416,25 @@ float power_magnitude(const uint bits, const float y)
 float power_f32(const float x, const float y)
 {
     uint m = floatBitsToUint(x) & ~SIGN_BIT;
+    uint n = floatBitsToUint(y) & ~SIGN_BIT;
     bool negative = (floatBitsToUint(x) & SIGN_BIT) != 0u;
-    bool is_integer = abs(y) >= 8388608.0 || floor(y) == y;
+    bool down = (floatBitsToUint(y) & SIGN_BIT) != 0u;
+    bool is_integer = abs(y) >= 8388608.0 || (floor(y) == y && n >= 0x3f800000u);
     bool is_odd = is_integer && abs(y) < 16777216.0 && floor(y * 0.5) != y * 0.5;
     float r;
 
-    if (y == 0.0 || floatBitsToUint(x) == 0x3f800000u)
+    if (n == 0u || floatBitsToUint(x) == 0x3f800000u)
         return 1.0;
     if (is_nan(x) || is_nan(y) || (negative && !is_integer && m - 1u < INF_BITS - 1u))
         return nan_f32();
-    if (m == 0u || m == INF_BITS) {
-        r = (m == 0u) == (y < 0.0) ? inf_f32() : 0.0;
-    } else if (m == 0x3f800000u) {
+    if (m == 0u || m == INF_BITS)
+        r = (m == 0u) == down ? inf_f32() : 0.0;
+    else if (m == 0x3f800000u)
         r = 1.0;
-    } else if (is_inf(y)) {
-        r = (m > 0x3f800000u) == (y > 0.0) ? inf_f32() : 0.0;
-    } else {
+    else if (n == INF_BITS)
+        r = (m > 0x3f800000u) != down ? inf_f32() : 0.0;
+    else
         r = power_magnitude(m, y);
-    }
     return negative && is_odd ? -r : r;
 }
 
