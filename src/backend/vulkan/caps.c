@@ -166,29 +166,53 @@ size_t vk_phys_enable(struct vk_features *out, const char **extensions, const st
 
 /* ---- limits ---- */
 
-/* Cooperative matrices come in many shapes; kernels are written for one. */
-static bool has_common_coopmat(VkPhysicalDevice handle)
-{
-    VkCooperativeMatrixPropertiesKHR rows[128];
-    uint32_t n = ARRAY_LEN(rows);
+struct coopmat_rows {
+    VkCooperativeMatrixPropertiesKHR v[128];
+    uint32_t n;
+};
 
-    if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        rows[i] = (VkCooperativeMatrixPropertiesKHR){
+static void list_coopmats(struct coopmat_rows *r, VkPhysicalDevice handle)
+{
+    r->n = ARRAY_LEN(r->v);
+    for (size_t i = 0; i < ARRAY_LEN(r->v); i++)
+        r->v[i] = (VkCooperativeMatrixPropertiesKHR){
             .sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR
         };
-    if (vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(handle, &n, rows) < 0)
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (rows[i].MSize == 16 && rows[i].NSize == 16 && rows[i].KSize == 16 &&
-            rows[i].AType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
-            rows[i].BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
-            rows[i].CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
-            rows[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
-            rows[i].scope == VK_SCOPE_SUBGROUP_KHR)
+    if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+        vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(handle, &r->n, r->v) < 0)
+        r->n = 0;
+}
+
+/* Products of two cubes of `type` with sums in f32, over a subgroup. */
+static bool has_coopmat(const struct coopmat_rows *r, VkComponentTypeKHR type, uint32_t edge)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        const VkCooperativeMatrixPropertiesKHR *v = &r->v[i];
+        if (v->MSize == edge && v->NSize == edge && v->KSize == edge && v->AType == type &&
+            v->BType == type && v->CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            v->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR && v->scope == VK_SCOPE_SUBGROUP_KHR)
             return true;
+    }
     return false;
+}
+
+/* Cooperative matrices come in many shapes; kernels are written for cubes. Hardware has those of
+ * 16, software devices those of 8. */
+static void fill_coopmat(struct vk_phys *p)
+{
+    struct vk_limits *l = &p->limits;
+    struct coopmat_rows rows;
+
+    if (!(l->caps & VK_CAP_COOPMAT))
+        return;
+    list_coopmats(&rows, p->handle);
+    for (uint32_t edge = 16; edge >= 8 && !l->coopmat_edge; edge /= 2)
+        if (has_coopmat(&rows, VK_COMPONENT_TYPE_FLOAT16_KHR, edge))
+            l->coopmat_edge = edge;
+    if (!l->coopmat_edge)
+        l->caps &= ~(uint32_t)(VK_CAP_COOPMAT | VK_CAP_COOPMAT2);
+    if (!has_coopmat(&rows, VK_COMPONENT_TYPE_BFLOAT16_KHR, l->coopmat_edge))
+        l->caps &= ~(uint32_t)VK_CAP_BFLOAT16;
 }
 
 /* Where no extension tells, a middling guess: it only decides how far work is split. */
@@ -246,8 +270,7 @@ static void fill_limits(struct vk_phys *p, const struct extensions *e)
 {
     struct vk_limits *l = &p->limits;
 
-    if (l->caps & VK_CAP_COOPMAT && !has_common_coopmat(p->handle))
-        l->caps &= ~(uint32_t)(VK_CAP_COOPMAT | VK_CAP_COOPMAT2);
+    fill_coopmat(p);
     fill_subgroup_range(p);
     l->max_workgroup_size = p->props.limits.maxComputeWorkGroupInvocations;
     memcpy(l->max_groups, p->props.limits.maxComputeWorkGroupCount, sizeof l->max_groups);

@@ -48,6 +48,7 @@ struct vk_limits {
     uint32_t max_groups[3];
     uint32_t shared_memory; /* bytes per workgroup */
     uint32_t compute_units; /* estimate, for choosing how far to split work */
+    uint32_t coopmat_edge;  /* m = n = k of cooperative matrices: 16, else 8; 0: none */
     uint32_t caps;          /* enum vk_cap mask */
     bool is_software;
 };

@@ -91,10 +91,15 @@ enum err kern_pipe(const struct vk_pipe **out, enum kern_id id, int dtype, const
         return err_set(ERR_UNSUPPORTED, "[vulkan] kernel %s has no usable module for %s",
                        rows[id].name, dtype < 0 ? "this device" : dt_name((enum dtype)dtype));
     const struct module *m = module_at(id, dtype);
+    const struct vk_limits *dev = vk_limits_get();
+    /* Matrix kernels divide a workgroup into subgroups of the default size. */
+    bool is_fixed = rows[id].needs & VK_CAP_COOPMAT && dev->min_subgroup != dev->max_subgroup;
+    uint32_t subgroup_size = is_fixed ? dev->subgroup_size : 0;
     return vk_pipe_get(out, &(struct vk_pipe_params){ .name = m->name,
                                                       .key = m->key,
                                                       .words = m->blob->words,
                                                       .n_words = m->blob->n_words,
                                                       .spec = spec,
-                                                      .n_spec = n_spec });
+                                                      .n_spec = n_spec,
+                                                      .subgroup_size = subgroup_size });
 }
