@@ -396,29 +396,51 @@ static void test_reals(void **state)
                 .m = wide ? 24 : 2, .n = 19, .k = ks[i], .b.layout = COL, .is_real = true });
 }
 
+static void run_variant(const char *name, enum dtype t)
+{
+    static const int32_t small[][3] = { { 3, 90, 136 }, { 140, 150, 72 }, { 90, 80, 101 } };
+    const char *old = gate_set_text(GATE_VK_MATMUL_VARIANT, name);
+
+    for (size_t i = 0; i < ARRAY_LEN(small); i++)
+        for (int way = 1; way < 3; way++)
+            run_case(&(struct product_case){ .dtype = t,
+                                             .m = small[i][0],
+                                             .n = small[i][1],
+                                             .k = small[i][2],
+                                             .a.layout = way & 1 ? COL : ROW,
+                                             .b.layout = way & 2 ? COL : ROW,
+                                             .is_addmm = i == 2,
+                                             .alpha = 1,
+                                             .beta = 2 });
+    gate_set_text(GATE_VK_MATMUL_VARIANT, old);
+}
+
 /* Each variant where it fits, whatever the table would choose. */
 static void test_variants(void **state)
 {
     static const char *const names[] = {
-        "gemv_k_short", "gemv_k_rows4",   "gemv_k_rows1",      "gemv_k_group",     "gemv_x_wide",
-        "gemv_x",       "coop_256x128",   "coop_128x128_k64",  "coop_128x128_k32", "coop_128x128",
-        "coop_64x64",   "coop_32x64",     "tiled_128x128",     "tiled_64x64",      "tiled_64x64_k8",
-        "tiled_32x32",  "tiled_32x32_k8", "tiled:64,32,8,4,4", "gemv:16,2,64",
+        "gemv_k_short", "gemv_k_rows4", "gemv_k_rows1", "gemv_k_group",   "gemv_x_wide",
+        "gemv_x",       "tiled_64x64",  "tiled_32x32",  "tiled_64x64_k8", "tiled_128x128",
     };
-    static const int32_t small[][3] = { { 3, 90, 136 }, { 140, 150, 72 }, { 90, 80, 101 } };
+
+    (void)state;
+    for (size_t v = 0; v < ARRAY_LEN(names); v++)
+        run_variant(names[v], dtypes[v % 4]);
+    run_variant("tiled_32x32_k8", DT_COMPLEX64);
+    run_variant("tiled:64,32,8,4,4", DT_BFLOAT16);
+    run_variant("gemv:16,2,64", DT_BFLOAT16);
+}
+
+static void test_coop_variants(void **state)
+{
+    static const char *const names[] = { "coop_256x128",    "coop_128x128_k64", "coop_128x128_k32",
+                                         "coop_128x128",    "coop_64x64",       "coop_32x64",
+                                         "coop:1,1,3,5,3,2" };
 
     (void)state;
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
-        const char *old = gate_set_text(GATE_VK_MATMUL_VARIANT, names[v]);
-        for (size_t i = 0; i < ARRAY_LEN(small); i++)
-            for (int way = 1; way < 3; way++)
-                run_case(&(struct product_case){ .dtype = dtypes[(v + (size_t)way) % 4],
-                                                 .m = small[i][0],
-                                                 .n = small[i][1],
-                                                 .k = small[i][2],
-                                                 .a.layout = way & 1 ? COL : ROW,
-                                                 .b.layout = way & 2 ? COL : ROW });
-        gate_set_text(GATE_VK_MATMUL_VARIANT, old);
+        run_variant(names[v], DT_FLOAT16);
+        run_variant(names[v], DT_BFLOAT16);
     }
 }
 
@@ -454,11 +476,12 @@ static void test_no_messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_batches),  cmocka_unit_test(test_addmm),
-        cmocka_unit_test(test_long_k),   cmocka_unit_test(test_reals),
-        cmocka_unit_test(test_variants), cmocka_unit_test(test_without_gemv),
-        cmocka_unit_test(test_empty),    cmocka_unit_test(test_no_messages),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_batches),      cmocka_unit_test(test_addmm),
+        cmocka_unit_test(test_long_k),       cmocka_unit_test(test_reals),
+        cmocka_unit_test(test_variants),     cmocka_unit_test(test_coop_variants),
+        cmocka_unit_test(test_without_gemv), cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_no_messages),
     };
 
     return cmocka_run_group_tests_name("matmul_vk", tests, open_stream, NULL);

@@ -4,6 +4,7 @@
 #include "backend/vulkan/encoder.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kernels/args.h"
+#include "backend/vulkan/launch.h"
 
 /* As in kernels/gemm.glsl. */
 enum { EPILOGUE_PLAIN, EPILOGUE_SCALED, EPILOGUE_PARTIAL };
@@ -185,16 +186,13 @@ static bool reads_c(const struct product *p)
     return p->is_scaled && p->beta != 0;
 }
 
+/* Kernels number their workgroups with 32 bits. */
 static enum err grid_of(struct vk_grid *out, int64_t groups)
 {
-    const uint32_t *max = vk_limits_get()->max_groups;
-    int64_t x = MIN(groups, (int64_t)max[0]), lines = ceil_div(groups, x);
-    int64_t y = MIN(lines, (int64_t)max[1]), z = ceil_div(lines, y);
-
-    if (groups > UINT32_MAX || z > max[2])
+    if (groups > UINT32_MAX)
         return err_set(ERR_UNSUPPORTED, "[matmul] A product of %lld workgroups is too large.",
                        (long long)groups);
-    *out = (struct vk_grid){ (uint32_t)x, (uint32_t)y, (uint32_t)z };
+    *out = launch_grid((uint64_t)groups);
     return ERR_OK;
 }
 
@@ -224,8 +222,10 @@ static enum err dispatch(const struct product *p, const struct launch *l)
     int n = 3;
     enum err err;
 
-    if (c->kernel == MM_COOP)
+    if (c->kernel == MM_COOP) {
         spec[n++] = vk_limits_get()->subgroup_size;
+        spec[n++] = vk_limits_get()->coopmat_edge;
+    }
     for (int i = 0; i < (c->kernel == MM_GEMV ? 2 : c->n_tile); i++)
         spec[n++] = c->tile[i];
     if (c->kernel == MM_GEMV)
@@ -245,7 +245,6 @@ static enum err run_gemm(struct product *p, uint64_t dst)
     const struct mm_plan *plan = &p->plan;
     const struct mm_side *side_c = &plan->side[MM_C];
     int64_t width = c->kernel == MM_COOP ? 8 : 4;
-    uint32_t step = c->kernel == MM_COOP ? c->tile[4] : c->tile[2];
     struct gemm_args args = { .a = p->addr[MM_A],
                               .b = p->addr[MM_B],
                               .c = p->addr[MM_C],
@@ -270,7 +269,7 @@ static enum err run_gemm(struct product *p, uint64_t dst)
     uint32_t flags =
         (along_k(p, MM_A) ? FLAG_A_ALONG_K : 0) | (along_k(p, MM_B) ? FLAG_B_ALONG_K : 0) |
         (is_wide(p, MM_A, width) ? FLAG_A_WIDE : 0) | (is_wide(p, MM_B, width) ? FLAG_B_WIDE : 0) |
-        (plan->k % step ? FLAG_K_EDGE : 0);
+        (plan->k % c->step ? FLAG_K_EDGE : 0);
 
     return dispatch(p, &(struct launch){ .args = &args,
                                          .args_size = sizeof args,

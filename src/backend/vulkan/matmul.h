@@ -9,7 +9,7 @@
 
 enum mm_kernel {
     MM_GEMV,  /* tile: lanes, rows, workgroup size */
-    MM_COOP,  /* tile: subgroups along m and n, fragments along m and n, k, stages */
+    MM_COOP,  /* tile: subgroups along m and n, fragments along m, n and k, stages */
     MM_TILED, /* tile: m, n, k, and m and n of one invocation */
     MM_KERNELS
 };
@@ -35,6 +35,7 @@ struct mm_choice {
     int n_tile;
     uint32_t threads;
     int64_t groups; /* workgroups of one batch and one part of k */
+    int64_t step;   /* of k in one trip */
     uint32_t splits, k_split;
 };
 

@@ -42,8 +42,9 @@ struct variant {
     bool last;          /* of its kernel: accepts every size */
 };
 
-/* From large tiles, which reuse more, to small ones, which fill a device with little work. The
- * order of the cooperative tiles follows measurements on an H200; f16 and bf16 differ there. */
+/* From large tiles, which reuse more, to small ones, which fill a device with little work. Names of
+ * cooperative tiles are their sizes with fragments of 16 x 16; their order follows measurements on
+ * an H200, where f16 and bf16 differ. */
 static const struct variant variants[] = {
     { "gemv_k_short", MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
     { "gemv_k_rows4", MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
@@ -51,12 +52,12 @@ static const struct variant variants[] = {
     { "gemv_k_group", MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
     { "gemv_x_wide", MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
     { "gemv_x", MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
-    { "coop_256x128", MM_COOP, { 4, 2, 4, 4, 32, 1 }, F16 | BF16, .fill = 300 },
-    { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 64, 1 }, BF16, .fill = 150 },
-    { "coop_128x128_k32", MM_COOP, { 2, 2, 4, 4, 32, 2 }, F16, .fill = 150 },
-    { "coop_128x128", MM_COOP, { 2, 4, 4, 2, 64, 1 }, F16 | BF16, .fill = 50 },
-    { "coop_64x64", MM_COOP, { 2, 2, 2, 2, 64, 1 }, F16 | BF16, .fill = 50 },
-    { "coop_32x64", MM_COOP, { 1, 2, 2, 2, 64, 1 }, F16 | BF16, .last = true },
+    { "coop_256x128", MM_COOP, { 4, 2, 4, 4, 2, 1 }, F16 | BF16, .fill = 300 },
+    { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 4, 1 }, BF16, .fill = 150 },
+    { "coop_128x128_k32", MM_COOP, { 2, 2, 4, 4, 2, 2 }, F16, .fill = 150 },
+    { "coop_128x128", MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { "coop_64x64", MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { "coop_32x64", MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
     { "tiled_128x128", MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100 },
     { "tiled_64x64", MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100 },
     { "tiled_64x64_k8", MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100 },
@@ -112,15 +113,17 @@ static bool coop_along_k(const struct mm_problem *q, int i)
 
 static void coop_geometry(struct geometry *g, const uint32_t *tile, const struct mm_problem *q)
 {
-    uint32_t m = 16 * tile[0] * tile[2], n = 16 * tile[1] * tile[3], k = tile[4] * tile[5];
-    uint32_t strips = tile[0] * tile[1] * 16 * (4 * tile[3] + 1);
+    const struct vk_limits *dev = vk_limits_get();
+    uint32_t edge = dev->coopmat_edge, step = edge * tile[4], k = step * tile[5];
+    uint32_t m = edge * tile[0] * tile[2], n = edge * tile[1] * tile[3];
+    uint32_t strips = tile[0] * tile[1] * edge * (edge * tile[3] / 4 + 1);
     uint32_t staged = coop_chunks(m, k, coop_along_k(q, 0)) + coop_chunks(n, k, coop_along_k(q, 1));
 
-    *g = (struct geometry){ .threads = vk_limits_get()->subgroup_size * tile[0] * tile[1],
+    *g = (struct geometry){ .threads = dev->subgroup_size * tile[0] * tile[1],
                             .shared = 16 * MAX(staged, strips),
                             .m = m,
                             .n = n,
-                            .step = tile[4] };
+                            .step = step };
 }
 
 static void tiled_geometry(struct geometry *g, const uint32_t *tile, const struct mm_problem *q)
@@ -147,8 +150,8 @@ static bool gemv_tile_is_valid(const uint32_t *t)
 
 static bool coop_tile_is_valid(const uint32_t *t)
 {
-    return t[0] && t[1] && t[0] * t[1] <= 32 && t[2] - 1 < 4 && t[3] - 1 < 8 && t[4] % 16 == 0 &&
-           t[4] / 16 - 1 < 4 && t[5] - 1 < 2;
+    return t[0] && t[1] && t[0] * t[1] <= 32 && t[2] - 1 < 4 && t[3] - 1 < 8 && t[4] - 1 < 4 &&
+           t[5] - 1 < 2;
 }
 
 static bool tiled_tile_is_valid(const uint32_t *t)
@@ -316,7 +319,8 @@ static void choose(struct mm_choice *out, const struct variant *v, const struct 
                                .kern = kern_of(v->kernel, q->dtype),
                                .n_tile = kernels[v->kernel].n_tile,
                                .threads = g->threads,
-                               .groups = groups_of(g, q) };
+                               .groups = groups_of(g, q),
+                               .step = g->step };
     memcpy(out->tile, v->tile, sizeof out->tile);
     split_k(out, g, q);
     log_line(LOG_TRACE, "matmul %s %lldx%lldx%lld: %s, k in %u parts", dt_name(q->dtype),

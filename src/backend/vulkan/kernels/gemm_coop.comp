@@ -1,13 +1,13 @@
 #version 450
 // Matrix product of 16-bit floats on matrix units (KHR cooperative matrices), f32 accumulation.
 //
-// A workgroup of GM x GN subgroups computes a tile; each subgroup FM x FN fragments of 16 x 16.
-// Operands are staged in shared memory. One stage: written between two barriers. Two stages: the
-// next one is written while this one is multiplied.
+// A workgroup of GM x GN subgroups computes a tile; each subgroup FM x FN fragments of EDGE x EDGE.
+// Operands are staged in shared memory, FK fragments along k. One stage: written between two
+// barriers. Two stages: the next one is written while this one is multiplied.
 //
 // Loops over fragments are unrolled by the preprocessor: accumulators indexed by a loop that the
 // driver does not unroll live in local memory, which was measured to cost a factor of six to ten.
-// The lists go up to 4 x 8 fragments; what FM, FN and BK leave out folds away.
+// The lists go up to 4 x 8 x 4 fragments; what FM, FN and FK leave out folds away.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -22,14 +22,15 @@
 #include "dtype.glsl"
 
 layout(constant_id = 3) const uint LANES = 32; // of a subgroup
-layout(constant_id = 4) const uint GM = 2;
-layout(constant_id = 5) const uint GN = 2;
-layout(constant_id = 6) const uint FM = 4;
-layout(constant_id = 7) const uint FN = 4;
-layout(constant_id = 8) const uint BK = 32;
-layout(constant_id = 9) const uint STAGES = 2;
-layout(constant_id = 10) const uint FLAGS = 0;
-layout(constant_id = 11) const uint EPILOGUE = 0;
+layout(constant_id = 4) const uint EDGE = 16;  // of a fragment: 16, or 8
+layout(constant_id = 5) const uint GM = 2;
+layout(constant_id = 6) const uint GN = 2;
+layout(constant_id = 7) const uint FM = 4;
+layout(constant_id = 8) const uint FN = 4;
+layout(constant_id = 9) const uint FK = 2;
+layout(constant_id = 10) const uint STAGES = 2;
+layout(constant_id = 11) const uint FLAGS = 0;
+layout(constant_id = 12) const uint EPILOGUE = 0;
 
 ARGS(gemm_args);
 #include "gemm.glsl"
@@ -39,18 +40,18 @@ const bool A_ALONG_K = (FLAGS & FLAG_A_ALONG_K) != 0u;
 const bool B_ALONG_K = (FLAGS & FLAG_B_ALONG_K) != 0u;
 const bool K_EDGE = (FLAGS & FLAG_K_EDGE) != 0u;
 const uint THREADS = LANES * GM * GN;
-const uint WM = 16u * FM, WN = 16u * FN; // tile of a subgroup
-const uint BM = WM * GM, BN = WN * GN;   // tile of the workgroup
+const uint WM = EDGE * FM, WN = EDGE * FN; // tile of a subgroup
+const uint BM = WM * GM, BN = WN * GN, BK = EDGE * FK; // tile of the workgroup
 
-// Shared memory in chunks of 16 bytes. All stages of a row lie side by side with one padding for all
-// of them: an odd pitch spreads the rows of a fragment over all banks.
+// Shared memory in chunks of 16 bytes. All stages of a row lie side by side with one padding for
+// all of them: an odd pitch spreads the rows of a fragment over all banks.
 #define PITCH(along_k, rows) (((along_k ? STAGES * BK : rows) / 8u) | 1u)
 #define SIZE(along_k, rows) ((along_k ? rows : STAGES * BK) * PITCH(along_k, rows))
 const uint A_SIZE = SIZE(A_ALONG_K, BM);
 const uint STAGED = A_SIZE + SIZE(B_ALONG_K, BN);
-// At the end each subgroup passes its accumulators through 16 rows of floats.
+// At the end each subgroup passes its accumulators through EDGE rows of floats.
 const uint STRIP_PITCH = WN / 4u + 1u;
-const uint STRIP = 16u * STRIP_PITCH;
+const uint STRIP = EDGE * STRIP_PITCH;
 const uint STRIPS = GM * GN * STRIP;
 shared uvec4 tile[STAGED > STRIPS ? STAGED : STRIPS];
 
@@ -96,9 +97,9 @@ void stash(uint stage)
 
 #define ROW_MAJOR gl_CooperativeMatrixLayoutRowMajor
 #define COL_MAJOR gl_CooperativeMatrixLayoutColumnMajor
-#define FRAGMENT_A coopmat<ELEMENT, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
-#define FRAGMENT_B coopmat<ELEMENT, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
-#define SUM coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define FRAGMENT_A coopmat<ELEMENT, gl_ScopeSubgroup, EDGE, EDGE, gl_MatrixUseA>
+#define FRAGMENT_B coopmat<ELEMENT, gl_ScopeSubgroup, EDGE, EDGE, gl_MatrixUseB>
+#define SUM coopmat<float, gl_ScopeSubgroup, EDGE, EDGE, gl_MatrixUseAccumulator>
 
 #define FOR_I(X) X(0) X(1) X(2) X(3)
 #define FOR_J(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
@@ -112,7 +113,7 @@ void stash(uint stage)
 #define LOAD_A(i)                                                                                  \
     FRAGMENT_A a_##i;                                                                              \
     if (i < FM) {                                                                                  \
-        uint from = a_fragment(stage, sub_m + i * 16u, k);                                         \
+        uint from = a_fragment(stage, sub_m + i * EDGE, k);                                        \
         if (A_ALONG_K)                                                                             \
             coopMatLoad(a_##i, tile, from, a_pitch, ROW_MAJOR);                                    \
         else                                                                                       \
@@ -124,7 +125,7 @@ void stash(uint stage)
 #define COLUMN(j)                                                                                  \
     if (j < FN) {                                                                                  \
         FRAGMENT_B b;                                                                              \
-        uint from = b_fragment(stage, sub_n + j * 16u, k);                                         \
+        uint from = b_fragment(stage, sub_n + j * EDGE, k);                                        \
         if (B_ALONG_K)                                                                             \
             coopMatLoad(b, tile, from, b_pitch, COL_MAJOR);                                        \
         else                                                                                       \
@@ -132,8 +133,8 @@ void stash(uint stage)
         FOR_I_WITH(MULTIPLY, j)                                                                    \
     }
 #define STEP(step)                                                                                 \
-    if (step * 16u < BK) {                                                                         \
-        const uint k = step * 16u;                                                                 \
+    if (step < FK) {                                                                               \
+        const uint k = step * EDGE;                                                                \
         FOR_I(LOAD_A)                                                                              \
         FOR_J(COLUMN)                                                                              \
     }
@@ -141,18 +142,18 @@ void stash(uint stage)
 // A row of fragments goes through the subgroup's strip to its own lanes; this loop touches none.
 #define SPILL(i, j)                                                                                \
     if (j < FN)                                                                                    \
-        coopMatStore(sum_##i##_##j, tile, strip + j * 4u, STRIP_PITCH, ROW_MAJOR);
+        coopMatStore(sum_##i##_##j, tile, strip + j * (EDGE / 4u), STRIP_PITCH, ROW_MAJOR);
 #define FINISH_ROW(i)                                                                              \
     if (i < FM) {                                                                                  \
         FOR_J_WITH(SPILL, i)                                                                       \
         subgroupBarrier();                                                                         \
-        put_strip(at, strip, at.row0 + sub_m + i * 16u, at.col0 + sub_n);                          \
+        put_strip(at, strip, at.row0 + sub_m + i * EDGE, at.col0 + sub_n);                         \
         subgroupBarrier();                                                                         \
     }
 
 void put_strip(Place at, uint strip, uint row, uint col)
 {
-    [[dont_unroll]] for (uint id = gl_SubgroupInvocationID; id < 4u * WN; id += LANES) {
+    [[dont_unroll]] for (uint id = gl_SubgroupInvocationID; id < EDGE * WN / 4u; id += LANES) {
         uint y = id / (WN / 4u), x = id % (WN / 4u);
         put_quad(at, row + y, col + x * 4u, uintBitsToFloat(tile[strip + y * STRIP_PITCH + x]));
     }

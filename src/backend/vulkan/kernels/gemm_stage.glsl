@@ -61,7 +61,7 @@ void SIDE(stash)(uint stage)
     }
 }
 
-// First chunk of the 16 x 16 fragment that begins at row (column) x and at k of a stage.
+// First chunk of the fragment that begins at row (column) x and at k of a stage.
 uint SIDE(fragment)(uint stage, uint x, uint k)
 {
     uint at = SIDE_BASE + stage * SIDE(stage_step);

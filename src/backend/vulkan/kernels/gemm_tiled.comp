@@ -1,10 +1,10 @@
 #version 450
 // Matrix product on the ordinary lanes.
 //
-// A workgroup computes a BM x BN tile, an invocation TM x TN of it in blocks of 4 x 4 that are spread
-// over its group of 32 invocations, so that shared memory is read 16 bytes at a time without bank
-// conflicts. Both operands lie in shared memory with k outermost, in f32. Two buffers: while one tile
-// is multiplied, the next is written and the one after it is on its way from memory.
+// A workgroup computes a BM x BN tile, an invocation TM x TN of it in blocks of 4 x 4 that are
+// spread over its group of 32 invocations, so that shared memory is read 16 bytes at a time without
+// bank conflicts. Both operands lie in shared memory with k outermost, in f32. Two buffers: while
+// one tile is multiplied, the next is written and the one after it is on its way from memory.
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"

@@ -1,6 +1,6 @@
 #version 450
-// A few vectors times a matrix w of rows x k: limited by memory, so w is read once, coalesced, and no
-// shared memory is spent on it.
+// A few vectors times a matrix w of rows x k: limited by memory, so w is read once, coalesced, and
+// no shared memory is spent on it.
 //
 // Unit stride along k: LANES invocations share ROWS rows and walk along k. Unit stride along the
 // rows: an invocation holds neighbouring rows, LANES invocations are side by side, and the other
