@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "backend/vulkan/fault.h"
 #include "core/gate.h"
 #include "core/sched.h"
 #include "core/stat.h"
@@ -222,7 +221,7 @@ static bool is_mine(struct vk_strm *s)
     return strm && pthread_equal(strm->owner, pthread_self());
 }
 
-static enum err make_committed(struct vk_strm *s, uint64_t ticket)
+enum err vk_strm_make_committed(struct vk_strm *s, uint64_t ticket)
 {
     enum err err = ERR_OK;
 
@@ -235,11 +234,11 @@ static enum err make_committed(struct vk_strm *s, uint64_t ticket)
     return err;
 }
 
-static enum err wait_ticket(struct vk_strm *s, uint64_t ticket)
+enum err vk_strm_wait_ticket(struct vk_strm *s, uint64_t ticket)
 {
     if (atomic_load(&s->completed) >= ticket)
         return ERR_OK;
-    enum err err = make_committed(s, ticket);
+    enum err err = vk_strm_make_committed(s, ticket);
     if (err)
         return err;
     while (atomic_load(&s->completed) < ticket) {
@@ -254,7 +253,7 @@ static enum err wait_ticket(struct vk_strm *s, uint64_t ticket)
 
 /* ---- recording and submission ---- */
 
-static bool has_work(const struct vk_strm *s)
+bool vk_strm_has_work(const struct vk_strm *s)
 {
     return s->enc.waits.n || s->enc.ordered || (s->enc.slot && (s->enc.ops || s->enc.slot->held.n));
 }
@@ -347,13 +346,11 @@ static void encode_host_barrier(VkCommandBuffer cmd)
                               0, 1, &barrier, 0, NULL, 0, NULL);
 }
 
-#define MAX_WAITS 32
-
 static enum err submit(struct vk_strm *s, struct vk_slot *slot)
 {
-    VkSemaphore semaphores[MAX_WAITS];
-    VkPipelineStageFlags stages[MAX_WAITS];
-    uint64_t values[MAX_WAITS];
+    VkSemaphore semaphores[VK_MAX_WAITS];
+    VkPipelineStageFlags stages[VK_MAX_WAITS];
+    uint64_t values[VK_MAX_WAITS];
     uint32_t n = (uint32_t)s->enc.waits.n;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -380,7 +377,7 @@ enum err vk_strm_commit(struct vk_strm *s, bool counted)
 {
     enum err err;
 
-    if (!has_work(s))
+    if (!vk_strm_has_work(s))
         return ERR_OK;
     TRY(vk_strm_open_slot(s)); /* a wait alone has none yet */
     struct vk_slot *slot = s->enc.slot;
@@ -529,104 +526,10 @@ enum err vk_strm_sync(struct strm *strm)
     struct vk_strm *s = vk_strm_of(strm);
     enum err err = vk_strm_commit(s, false);
 
-    return err ? err : wait_ticket(s, s->submitted);
+    return err ? err : vk_strm_wait_ticket(s, s->submitted);
 }
 
-/* ---- events ---- */
-
-enum err vk_ev_record(struct strm *strm, struct ev *e)
-{
-    struct vk_strm *s = vk_strm_of(strm);
-
-    e->ticket = s->submitted + has_work(s);
-    return ERR_OK;
-}
-
-enum err vk_ev_wait(struct ev *e)
-{
-    struct vk_strm *s = vk_strm_of(e->strm);
-    enum err err = s ? wait_ticket(s, e->ticket) : ERR_OK; /* a closed stream was drained */
-
-    if (!err)
-        atomic_store(&e->done, true);
-    return err;
-}
-
-enum err vk_ev_query(bool *done, struct ev *e)
-{
-    struct vk_strm *s = vk_strm_of(e->strm);
-
-    if (s && atomic_load(&s->completed) < e->ticket)
-        retire(s);
-    *done = !s || atomic_load(&s->completed) >= e->ticket;
-    if (*done)
-        atomic_store(&e->done, true);
-    return ERR_OK;
-}
-
-/* Makes sure that the producer's timeline will reach a value that covers the ticket. */
-static enum err signal_timeline(struct vk_strm *p, uint64_t ticket, uint64_t *value)
-{
-    enum err err = ERR_OK;
-
-    pthread_mutex_lock(&p->lock);
-    if (p->signalled < ticket) {
-        uint64_t target = p->submitted;
-        VkTimelineSemaphoreSubmitInfo timeline = {
-            .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-            .signalSemaphoreValueCount = 1,
-            .pSignalSemaphoreValues = &target
-        };
-        VkSubmitInfo info = { .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                              .pNext = &timeline,
-                              .signalSemaphoreCount = 1,
-                              .pSignalSemaphores = &p->timeline };
-        err = vk_queue_submit(p->queue, &info, VK_NULL_HANDLE);
-        if (!err)
-            p->signalled = target;
-        stat_add(STAT_TIMELINE_SIGNALS, 1);
-    }
-    *value = p->signalled;
-    pthread_mutex_unlock(&p->lock);
-    return err;
-}
-
-static enum err add_wait(struct vk_strm *s, struct vk_strm *p, uint64_t value)
-{
-    for (size_t i = 0; i < s->enc.waits.n; i++)
-        if (s->enc.waits.v[i].semaphore == p->timeline) {
-            s->enc.waits.v[i].value = MAX(s->enc.waits.v[i].value, value);
-            return ERR_OK;
-        }
-    if (s->enc.waits.n == MAX_WAITS) {
-        enum err err = vk_strm_commit(s, false);
-        if (err)
-            return err;
-    }
-    return VEC_PUSH(&s->enc.waits, (struct vk_wait){ p->timeline, value });
-}
-
-static enum err wait_for_gpu(struct vk_strm *s, struct vk_strm *p, uint64_t ticket)
-{
-    uint64_t value;
-    enum err err;
-
-    TRY(make_committed(p, ticket));
-    if (p->queue == s->queue && !vk_fault_hit(VK_FAULT_TIMELINE)) {
-        vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
-        s->enc.ordered = true;
-        return ERR_OK;
-    }
-    if (s->enc.ops) /* earlier work must not wait: two streams could wait for each other */
-        TRY(vk_strm_commit(s, false));
-    TRY(signal_timeline(p, ticket, &value));
-    TRY(add_wait(s, p, value));
-out:
-    return err;
-}
-
-/* The host waits for a foreign event here, so what its producer may wait for must be on its way. */
-static enum err flush_mine(void)
+enum err vk_streams_flush_mine(void)
 {
     enum err err = ERR_OK;
 
@@ -634,16 +537,4 @@ static enum err flush_mine(void)
         if (is_mine(s))
             err = vk_strm_commit(s, false);
     return err;
-}
-
-enum err vk_strm_wait(struct strm *strm, struct ev *e)
-{
-    if (e->strm->be != &be_vulkan) {
-        enum err err = flush_mine();
-        return err ? err : ev_wait(e);
-    }
-    struct vk_strm *p = vk_strm_of(e->strm);
-    if (!p || atomic_load(&p->completed) >= e->ticket)
-        return ERR_OK;
-    return wait_for_gpu(vk_strm_of(strm), p, e->ticket);
 }

@@ -32,6 +32,9 @@ struct vk_slot {
     struct timing_slot timing;
 };
 
+/* Semaphores that one submission waits for. */
+#define VK_MAX_WAITS 32
+
 struct vk_wait {
     VkSemaphore semaphore;
     uint64_t value;
@@ -86,6 +89,17 @@ void vk_enc_order(struct vk_enc *e);
 /* Keeps b, whose reference is taken over, until the open command buffer retires. */
 MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);
 
+/* True if a commit would hand anything over. */
+bool vk_strm_has_work(const struct vk_strm *s);
+/* Makes sure that the commit with this ticket is on its way: commits it if the stream is the
+ * calling thread's own, else waits until the owner has. */
+MUST_CHECK enum err vk_strm_make_committed(struct vk_strm *s, uint64_t ticket);
+/* Blocks until the commit is complete. ERR_DEVICE if the device is lost before. Thread-safety:
+ * safe. */
+MUST_CHECK enum err vk_strm_wait_ticket(struct vk_strm *s, uint64_t ticket);
+
+/* Commits what the calling thread's streams hold. */
+MUST_CHECK enum err vk_streams_flush_mine(void);
 /* Retires what is complete, on all streams. Thread-safety: safe. */
 void vk_streams_retire(void);
 /* Blocks until everything committed so far is complete, and retires it. Thread-safety: safe. */
