@@ -85,29 +85,34 @@ static void find_hazards(struct check *c, size_t i)
     }
 }
 
-/* Entry i is a barrier. It was needed if the dispatch behind it conflicts with the epoch before, or
- * if another stream's work had to come first. */
+/* True if the access at k conflicts with one of the epoch before its own. */
+static bool conflicts_before(const struct check *c, size_t k)
+{
+    for (size_t j = k; j-- > 0;) {
+        if (c->rec[j].stream != c->rec[k].stream || !is_access(&c->rec[j]) || !c->epoch[j])
+            continue;
+        if (c->epoch[j] + 1 < c->epoch[k])
+            return false;
+        if (c->epoch[j] + 1 == c->epoch[k] && conflict(&c->rec[j], &c->rec[k]))
+            return true;
+    }
+    return false;
+}
+
+/* Entry i is a barrier. It was needed if the dispatch behind it, whose accesses stand before it,
+ * conflicts with the epoch before, or if another stream's work had to come first. */
 static void judge_barrier(struct check *c, size_t i)
 {
     const struct vk_rec *barrier = &c->rec[i];
-    uint32_t after = c->epoch[i];
 
-    for (size_t j = i; j-- > 0;) {
-        const struct vk_rec *a = &c->rec[j];
-        if (a->stream != barrier->stream)
+    for (size_t k = i; k-- > 0;) {
+        const struct vk_rec *r = &c->rec[k];
+        if (r->stream != barrier->stream)
             continue;
-        if (a->kind == VK_REC_ORDER)
-            return;
-        if (a->kind == VK_REC_DISPATCH)
+        if (r->kind == VK_REC_DISPATCH)
             break;
-    }
-    for (size_t k = 0; k < c->n; k++) {
-        const struct vk_rec *b = &c->rec[k];
-        if (b->dispatch != barrier->dispatch || b->stream != barrier->stream || !is_access(b))
-            continue;
-        for (size_t j = k; j-- > 0;)
-            if (c->epoch[j] == after - 1 && is_access(&c->rec[j]) && conflict(&c->rec[j], b))
-                return;
+        if (r->kind == VK_REC_ORDER || (is_access(r) && c->epoch[k] && conflicts_before(c, k)))
+            return;
     }
     c->out->needless++;
     report(c->out, "needless barrier", barrier, barrier);
