@@ -251,6 +251,30 @@ static void test_without_wide_loads(void **state)
     gate_set_int(GATE_VK_REDUCE_WIDE, old);
 }
 
+/* Workgroups of many subgroups, which a software device does not choose by itself. */
+static void test_large_workgroups(void **state)
+{
+    static const enum dtype types[] = { DT_FLOAT32, DT_UINT8, DT_INT64, DT_BFLOAT16 };
+    static const int32_t sizes[] = { 3, 100, 1000, 4099 };
+    int64_t old = gate_set_int(GATE_VK_WORKGROUP, 256);
+    struct rng r = { 7 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        for (int k = 0; k < 12; k++)
+            check_random(&r, types[i], REDUCE_SUM, 20000);
+        for (size_t k = 0; k < ARRAY_LEN(sizes); k++) {
+            check_matrix(types[i], REDUCE_SUM, 40, sizes[k], 1);
+            check_matrix(types[i], REDUCE_SUM, sizes[k], 40, 1);
+            check_matrix(types[i], REDUCE_SUM, 40, sizes[k], 2);
+            check_matrix(types[i], REDUCE_SUM, 40, sizes[k], 3);
+        }
+        check_matrix(types[i], REDUCE_SUM, 1, 1048579, 3);
+        check_matrix(types[i], REDUCE_SUM, 100000, 4, 1);
+    }
+    gate_set_int(GATE_VK_WORKGROUP, old);
+}
+
 static void test_lengths_of_everything(void **state)
 {
     static const int32_t lengths[] = {
@@ -454,6 +478,23 @@ static void test_arg_every_dtype_and_layout(void **state)
         }
 }
 
+static void test_arg_large_workgroups(void **state)
+{
+    static const struct shp shapes[] = { { 3, { 3, 5000, 1 } }, { 3, { 1, 999, 32 } } };
+    int64_t old = gate_set_int(GATE_VK_WORKGROUP, 256);
+    struct rng r = { 8 };
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
+        struct nd a;
+        nd_make(&a, &r, gpu, DT_INT16, &shapes[k], ND_ROW);
+        check_arg(&a, true);
+        check_arg(&a, false);
+        nd_free(&a);
+    }
+    gate_set_int(GATE_VK_WORKGROUP, old);
+}
+
 static void test_arg_ignores_nan(void **state)
 {
     struct shp shape = { 3, { 2, 200, 1 } };
@@ -489,6 +530,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_dtype_and_layout),
         cmocka_unit_test(test_without_wide_loads),
+        cmocka_unit_test(test_large_workgroups),
         cmocka_unit_test(test_lengths_of_everything),
         cmocka_unit_test(test_rows_and_columns),
         cmocka_unit_test(test_empty_gives_the_identity),
@@ -498,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_many_small_axes),
         cmocka_unit_test(test_unsupported_is_an_error),
         cmocka_unit_test(test_arg_every_dtype_and_layout),
+        cmocka_unit_test(test_arg_large_workgroups),
         cmocka_unit_test(test_arg_ignores_nan),
         cmocka_unit_test(test_no_validation_messages),
     };

@@ -1,6 +1,7 @@
 /* Softmax and logsumexp on the GPU against double precision on the host. */
 #include <math.h>
 
+#include "core/gate.h"
 #include "core/mem.h"
 #include "core/op.h"
 #include "core/stat.h"
@@ -103,6 +104,20 @@ static void test_row_lengths(void **state)
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
         for (size_t k = 0; k < ARRAY_LEN(types); k++)
             check_both(&r, types[k], &(struct shp){ 2, { 3, lengths[i] } }, ND_ROW);
+}
+
+/* Workgroups of many subgroups, which a software device does not choose by itself. */
+static void test_large_workgroups(void **state)
+{
+    static const int32_t lengths[] = { 1, 5, 33, 130, 513, 1024, 4095, 8192, 16385, 70001 };
+    int64_t old = gate_set_int(GATE_VK_WORKGROUP, 256);
+    struct rng r = { 6 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
+        check_both(&r, types[i % ARRAY_LEN(types)], &(struct shp){ 2, { 5, lengths[i] } },
+                   i % 2 ? ND_SHIFTED : ND_ROW);
+    gate_set_int(GATE_VK_WORKGROUP, old);
 }
 
 static void test_layouts(void **state)
@@ -231,13 +246,10 @@ static int open_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_row_lengths),
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_logsumexp_near_zero),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_no_validation_messages),
+        cmocka_unit_test(test_row_lengths),    cmocka_unit_test(test_large_workgroups),
+        cmocka_unit_test(test_layouts),        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_logsumexp_near_zero),
+        cmocka_unit_test(test_in_place),       cmocka_unit_test(test_no_validation_messages),
     };
 
     return cmocka_run_group_tests(tests, open_gpu, NULL);

@@ -3,8 +3,6 @@
 #include "backend/vulkan/launch.h"
 #include "core/gate.h"
 
-/* Units that one lane of gather.comp copies. */
-#define PER_LANE 4
 #define MAX_INDEX NEST_OPERANDS
 
 static const int index_codes[DT_COUNT] = {
@@ -156,8 +154,9 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
     a.src_addr = j.src_addr;
     a.n = x->out[0]->size / (uint64_t)j.per_unit;
     TRY(kern_pipe(&pipe, v->kern, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
-    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
-                        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * PER_LANE))));
+    TRY(vk_enc_dispatch(
+        e, pipe, &a, sizeof a,
+        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));
 out:
     return err;
 }

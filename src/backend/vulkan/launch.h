@@ -6,6 +6,8 @@
 
 /* Threads of a workgroup in kernels that have no reason for another size; a power of two. */
 uint32_t launch_workgroup(void);
+/* The most threads that a kernel may ask for when its team does not fit in fewer. */
+uint32_t launch_max_workgroup(void);
 
 /* A grid of at least n workgroups, which the kernel numbers x first; x, y and z are each limited,
  * so the last workgroups may have nothing to do. */

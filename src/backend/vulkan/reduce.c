@@ -102,9 +102,10 @@ static const struct variant *choose_variant(const struct vk_reduction *r, uint64
 
 /* ---- geometry ---- */
 
-static uint64_t trips_per_load(const struct reduce_axes *red)
+/* Of one round of the main loop; a walk has two loops, and both count once when they end. */
+static uint64_t trips_per_round(const struct reduce_axes *red)
 {
-    return 1 + (red->n > 1 ? (uint64_t)red->n * LOADS_IN_FLIGHT : 0);
+    return 1 + (red->n > 1 ? ((uint64_t)red->n + 2) * LOADS_IN_FLIGHT : 0);
 }
 
 /* Cuts the reduced elements into slices of a multiple of `grain` elements. */
@@ -123,7 +124,7 @@ static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
 {
     uint64_t busy = launch_busy_groups();
     uint64_t wanted = j->groups < busy ? MIN(busy / j->groups, rounds / 2) : 1;
-    uint64_t trips = rounds * trips_per_load(&j->r->plan->red);
+    uint64_t trips = rounds * trips_per_round(&j->r->plan->red);
 
     return MAX(wanted, trips / MAX_TRIPS + 1);
 }
@@ -144,8 +145,8 @@ static void plan_rows(struct job *j)
     j->args.log2_team = log2;
     j->groups = (uint64_t)ceil_div((int64_t)p->n_out, j->workgroup >> log2);
     uint64_t rounds = (loads >> log2) / LOADS_IN_FLIGHT + 1;
-    if (j->v->wide && p->red.n > 1) /* every run has a round of its own, and its ends */
-        rounds += 4 * (p->n_red / j->args.run);
+    if (j->v->wide && p->red.n > 1) /* every run may end with a round that is not full */
+        rounds += p->n_red / j->args.run;
     set_slices(j, wanted_slices(j, rounds), 64);
 }
 
@@ -154,7 +155,7 @@ static void plan_cols(struct job *j)
     const struct reduce_plan *p = j->r->plan;
     uint64_t units = (uint64_t)p->kept.dim[j->lane] / j->held;
     uint32_t all = launch_log2(j->workgroup), rows;
-    uint32_t cols = MIN(launch_log2(units), MAX_LOG2_COLS);
+    uint32_t cols = MIN(launch_log2(units), MIN(MAX_LOG2_COLS, all));
 
     /* As many rows as have enough loads to do; the rest of the workgroup goes along the lanes. */
     rows = MIN(all - cols, launch_log2(p->n_red / LOADS_IN_FLIGHT));
@@ -250,8 +251,9 @@ struct stage {
 static enum err dispatch(struct vk_enc *e, const struct job *j, const struct reduce_args *args,
                          const struct stage *s)
 {
-    uint32_t spec[] = { j->workgroup,   1, 1, j->r->kind, s->wide, s->out_parts, s->in_parts,
-                        s->shared_parts };
+    bool walks = j->r->plan->red.n > 1 && !s->in_parts;
+    uint32_t spec[] = { j->workgroup,    1,    1, j->r->kind, s->wide, s->out_parts, s->in_parts,
+                        s->shared_parts, walks };
     const struct vk_pipe *pipe;
     enum err err;
 
@@ -291,7 +293,8 @@ out:
 static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
 {
     uint64_t n_out = j->args.n_out, slices = j->args.slices;
-    uint32_t all = launch_log2(j->workgroup), cols = MIN(launch_log2(n_out), MAX_LOG2_COLS);
+    uint32_t all = launch_log2(j->workgroup),
+             cols = MIN(launch_log2(n_out), MIN(MAX_LOG2_COLS, all));
     struct reduce_args args = { .in_addr = j->args.out_addr,
                                 .n_out = n_out,
                                 .n_red = slices,

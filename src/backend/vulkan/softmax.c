@@ -99,25 +99,28 @@ static bool fit_row(uint32_t *log2_team, uint32_t *workgroup, uint64_t blocks)
 
     *log2_team = launch_log2(lanes);
     *workgroup = MAX(launch_workgroup(), 1u << MIN(*log2_team, 16));
-    return *workgroup <= vk_limits_get()->max_workgroup_size;
+    return *workgroup <= launch_max_workgroup();
 }
 
-/* 16-byte blocks that the longest of the rows touches. */
-static uint64_t blocks_of_row(const struct arr *in)
+/* True if every row starts at a multiple of 16 bytes and has a whole number of them. The output is
+ * dense, so its rows then do too. */
+static bool is_aligned(const struct arr *in)
 {
-    uint64_t item = dt_size((enum dtype)in->dtype), row_len = (uint64_t)in->shape[in->ndim - 1];
-    bool aligned = in->offset % 16 == 0;
+    int64_t item = (int64_t)dt_size((enum dtype)in->dtype);
+    bool aligned = in->offset % 16 == 0 && in->shape[in->ndim - 1] * item % 16 == 0;
 
     for (int i = 0; i < in->ndim - 1; i++)
-        aligned &= in->shape[i] == 1 || in->strides[i] * (int64_t)item % 16 == 0;
-    return (row_len * item + (aligned ? 15 : 30)) / 16;
+        aligned &= in->shape[i] == 1 || in->strides[i] * item % 16 == 0;
+    return aligned;
 }
 
 static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
 {
     uint32_t row_len = (uint32_t)in->shape[in->ndim - 1];
     struct softmax_args a = { .n_rows = in->size / row_len, .row_len = row_len, .pieces = 1 };
-    uint64_t blocks = blocks_of_row(in);
+    bool aligned = is_aligned(in);
+    /* A row that starts inside a block may touch one more. */
+    uint64_t blocks = (row_len * dt_size((enum dtype)in->dtype) + (aligned ? 0 : 30)) / 16;
     uint32_t workgroup;
     uint64_t groups;
     const struct vk_pipe *pipe;
@@ -136,7 +139,7 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     TRY(vk_enc_read(e, &a.in_addr, in));
     TRY(vk_enc_write(e, &a.out_addr, out));
     TRY(kern_pipe(&pipe, KERN_SOFTMAX, in->dtype,
-                  (uint32_t[]){ workgroup, 1, 1, has_parts, workgroup }, 5));
+                  (uint32_t[]){ workgroup, 1, 1, has_parts, workgroup, !aligned }, 6));
     TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups)));
 out:
     return err;

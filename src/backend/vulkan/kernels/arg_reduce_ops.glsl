@@ -20,12 +20,16 @@ PART part_init()
     return PART(IS_MAX != 0u ? KEY(DT_LOWEST) : KEY(DT_HIGHEST), 0u);
 }
 
+PART part_select(PART a, PART b, bool c)
+{
+    return PART(mix(a.key, b.key, c), mix(a.index, b.index, c));
+}
+
 PART part_join(PART a, PART b)
 {
     bool better = IS_MAX != 0u ? b.key > a.key : b.key < a.key;
-    if (better || (b.key == a.key && b.index < a.index))
-        return b;
-    return a;
+    bool first = b.key == a.key && b.index < a.index;
+    return part_select(a, b, mix(better, true, first));
 }
 
 void part_take(inout PART a, VAL v, uint index)

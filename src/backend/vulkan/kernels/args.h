@@ -95,8 +95,9 @@ struct splitk_args {
 };
 
 /* ---- reductions: reduce_row.comp and reduce_col.comp ----
- * A walk address of 0 stands for one axis with the stride beside it. In reduce_col, the kept walks
- * leave out the axis that the lanes follow. Slices cut the reduced axes into chunks. */
+ * A kept walk of 0 stands for one axis with the stride beside it, and a specialization constant says
+ * whether red_walk or red_stride holds. In reduce_col, the kept walks leave out the axis that the
+ * lanes follow. Slices cut the reduced axes into chunks. */
 struct reduce_args {
     A_ADDR in_addr, out_addr;
     A_ADDR kept_walk, kept_out_walk, red_walk; /* walk_args */
@@ -125,6 +126,7 @@ struct softmax_args {
 };
 
 /* ---- gather: lengths and strides in units, see gather.comp ---- */
+#define GATHER_PER_LANE 4 /* units that a lane copies */
 #define GATHER_U8 0
 #define GATHER_U16 1
 #define GATHER_U32 2

@@ -33,8 +33,6 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Ind
     gather_index x;
 };
 
-#define PER_LANE 4u
-
 int64_t read_index(uint64_t address, uint code, int64_t i)
 {
     switch (code) {
@@ -72,20 +70,28 @@ int64_t source_offset(uint64_t unit)
     return position_offset(i) + inside;
 }
 
+void put(uint64_t to, UNIT v)
+{
+    if (to < p.n)
+        AT(UnitBuf, p.out_addr, UNIT_BYTES, to) = v;
+}
+
+// Four loads in flight; the last round repeats one instead of leaving it out.
 void main()
 {
-    uint64_t group = grid_index() / uint64_t(gl_WorkGroupSize.x);
-    uint64_t first = group * uint64_t(gl_WorkGroupSize.x * PER_LANE) + uint64_t(gl_LocalInvocationID.x);
-    int64_t from[PER_LANE];
-    UNIT v[PER_LANE];
-
-    [[unroll]] for (uint k = 0u; k < PER_LANE; k++)
-        from[k] = source_offset(min(first + uint64_t(k * gl_WorkGroupSize.x), p.n - 1ul));
-    [[unroll]] for (uint k = 0u; k < PER_LANE; k++)
-        v[k] = AT(UnitBuf, p.src_addr, UNIT_BYTES, from[k]);
-    [[unroll]] for (uint k = 0u; k < PER_LANE; k++) {
-        uint64_t to = first + uint64_t(k * gl_WorkGroupSize.x);
-        if (to < p.n)
-            AT(UnitBuf, p.out_addr, UNIT_BYTES, to) = v[k];
-    }
+    uint64_t step = uint64_t(gl_WorkGroupSize.x);
+    uint64_t to = grid_index() / step * step * uint64_t(GATHER_PER_LANE) +
+                  uint64_t(gl_LocalInvocationID.x);
+    int64_t from0 = source_offset(min(to, p.n - 1ul));
+    int64_t from1 = source_offset(min(to + step, p.n - 1ul));
+    int64_t from2 = source_offset(min(to + 2ul * step, p.n - 1ul));
+    int64_t from3 = source_offset(min(to + 3ul * step, p.n - 1ul));
+    UNIT v0 = AT(UnitBuf, p.src_addr, UNIT_BYTES, from0);
+    UNIT v1 = AT(UnitBuf, p.src_addr, UNIT_BYTES, from1);
+    UNIT v2 = AT(UnitBuf, p.src_addr, UNIT_BYTES, from2);
+    UNIT v3 = AT(UnitBuf, p.src_addr, UNIT_BYTES, from3);
+    put(to, v0);
+    put(to + step, v1);
+    put(to + 2ul * step, v2);
+    put(to + 3ul * step, v3);
 }

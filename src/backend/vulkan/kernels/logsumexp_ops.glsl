@@ -22,6 +22,11 @@ PART part_join(PART a, PART b)
     return vec2(m, a.y * exp(a.x - m) + b.y * exp(b.x - m));
 }
 
+PART part_select(PART a, PART b, bool c)
+{
+    return mix(a, b, bvec2(c));
+}
+
 void part_take(inout PART a, VAL v, uint index)
 {
     float m = larger(a.x, v);

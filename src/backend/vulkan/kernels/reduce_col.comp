@@ -5,47 +5,60 @@
 #extension GL_GOOGLE_include_directive : require
 #include "reduce_head.glsl"
 
-#define HELD_MAX DT_PER16
-#define HELD(j) (WIDE || (j) == 0) // constant bounds keep the parts in registers
-
 uint64_t first_row; // of this slice; rows of a slice are counted in 32 bits
 
 int64_t row_offset(uint r)
 {
-    return axis_offset(p.red_walk, p.red_stride, first_row + uint64_t(r));
+    return red_offset(first_row + uint64_t(r));
 }
 
-void take_wide(inout PART part[HELD_MAX], uvec4 words, uint r)
+void take_wide(inout PART part[DT_PER16], uvec4 words, uint r, bool counts)
 {
     VAL v[DT_PER16];
     dt_unpack(words, v);
-    [[unroll]] for (int j = 0; j < HELD_MAX; j++)
-        part_take(part[j], v[j], r);
+    [[unroll]] for (int j = 0; j < DT_PER16; j++)
+        part_take_if(part[j], v[j], uint(first_row) + r, counts);
 }
 
-// Four loads in flight; the last round repeats a load instead of leaving one out.
-void rows_wide(inout PART part[HELD_MAX], int64_t base, uvec3 rows)
+uvec4 load_wide(int64_t base, uint r)
 {
-    for (uint r = rows.x; r < rows.y; r += 4u * rows.z) {
-        uvec4 w[4];
-        [[unroll]] for (uint k = 0u; k < 4u; k++)
-            w[k] = AT(U128Buf, p.in_addr, DT_BYTES,
-                      base + row_offset(min(r + k * rows.z, rows.y - 1u)));
-        [[unroll]] for (uint k = 0u; k < 4u; k++)
-            if (r + k * rows.z < rows.y)
-                take_wide(part, w[k], uint(first_row) + r + k * rows.z);
+    return AT(U128Buf, p.in_addr, DT_BYTES, base + row_offset(r));
+}
+
+// Four loads in flight; the last round repeats a load instead of leaving one out. Written out,
+// because loops around a walk are not unrolled.
+void rows_wide(inout PART part[DT_PER16], int64_t base, uvec3 rows)
+{
+    uint step = rows.z, last = rows.y - 1u;
+    for (uint r = rows.x; r < rows.y; r += 4u * step) {
+        uvec4 w0 = load_wide(base, r);
+        uvec4 w1 = load_wide(base, min(r + step, last));
+        uvec4 w2 = load_wide(base, min(r + 2u * step, last));
+        uvec4 w3 = load_wide(base, min(r + 3u * step, last));
+        take_wide(part, w0, r, true);
+        take_wide(part, w1, r + step, r + step <= last);
+        take_wide(part, w2, r + 2u * step, r + 2u * step <= last);
+        take_wide(part, w3, r + 3u * step, r + 3u * step <= last);
     }
+}
+
+VAL load_single(int64_t base, uint r)
+{
+    return dt_get(p.in_addr, base + row_offset(r));
 }
 
 void rows_single(inout PART part, int64_t base, uvec3 rows)
 {
-    for (uint r = rows.x; r < rows.y; r += 4u * rows.z) {
-        VAL v[4];
-        [[unroll]] for (uint k = 0u; k < 4u; k++)
-            v[k] = dt_get(p.in_addr, base + row_offset(min(r + k * rows.z, rows.y - 1u)));
-        [[unroll]] for (uint k = 0u; k < 4u; k++)
-            if (r + k * rows.z < rows.y)
-                part_take(part, v[k], uint(first_row) + r + k * rows.z);
+    uint step = rows.z, last = rows.y - 1u, index = uint(first_row);
+    for (uint r = rows.x; r < rows.y; r += 4u * step) {
+        VAL v0 = load_single(base, r);
+        VAL v1 = load_single(base, min(r + step, last));
+        VAL v2 = load_single(base, min(r + 2u * step, last));
+        VAL v3 = load_single(base, min(r + 3u * step, last));
+        part_take_if(part, v0, index + r, true);
+        part_take_if(part, v1, index + r + step, r + step <= last);
+        part_take_if(part, v2, index + r + 2u * step, r + 2u * step <= last);
+        part_take_if(part, v3, index + r + 3u * step, r + 3u * step <= last);
     }
 }
 
@@ -55,22 +68,24 @@ void rows_parts(inout PART part, int64_t base, uvec3 rows)
         part = part_join(part, AT(PartBuf, p.in_addr, PART_BYTES, base + row_offset(r)));
 }
 
-void join_rows(inout PART part[HELD_MAX], uint cols)
+// As team_join, for all held outputs between the same two barriers; the lanes of the first row have
+// the result.
+void join_wide(inout PART part[DT_PER16], uint cols)
 {
     uint span = gl_WorkGroupSize.x;
-    [[unroll]] for (int j = 0; j < HELD_MAX; j++)
-        if (HELD(j))
-            part[j] = team_join_subgroup(part[j], cols, span);
+    for (uint mask = cols; mask < min(span, gl_SubgroupSize); mask <<= 1) {
+        [[unroll]] for (int j = 0; j < DT_PER16; j++)
+            part[j] = part_join(part[j], part_xor(part[j], mask));
+    }
     if (!team_needs_shared(cols, span))
         return;
-    [[unroll]] for (int j = 0; j < HELD_MAX; j++)
-        if (HELD(j))
-            team_leave(uint(j), part[j]);
+    [[unroll]] for (int j = 0; j < DT_PER16; j++)
+        team_parts[uint(j) * span + lane_id()] = part[j];
     barrier();
-    if (lane_id() < cols) {
-        [[unroll]] for (int j = 0; j < HELD_MAX; j++)
-            if (HELD(j))
-                part[j] = team_collect(uint(j), cols, span);
+    uint step = team_step(cols);
+    for (uint k = (lane_id() & (cols - 1u)) + step; k < span; k += step) {
+        [[unroll]] for (int j = 0; j < DT_PER16; j++)
+            part[j] = part_join(part[j], team_parts[uint(j) * span + k]);
     }
 }
 
@@ -85,12 +100,12 @@ void main()
     uint x = (group - rest * blocks) * cols + (lane_id() & (cols - 1u));
     bool live = x < p.run && slice < p.slices;
     int64_t width = WIDE ? int64_t(DT_PER16) : 1l;
-    PART part[HELD_MAX];
+    PART part[DT_PER16];
 
-    [[unroll]] for (int j = 0; j < HELD_MAX; j++)
+    [[unroll]] for (int j = 0; j < DT_PER16; j++)
         part[j] = part_init();
     if (live) {
-        int64_t base = axis_offset(p.kept_walk, p.kept_stride, uint64_t(outer)) +
+        int64_t base = kept_offset(p.kept_walk, p.kept_stride, uint64_t(outer)) +
                        int64_t(x) * width * p.lane_stride;
         first_row = uint64_t(slice) * p.chunk;
         uvec3 rows = uvec3(lane_id() >> p.log2_team, uint(min(p.n_red - first_row, p.chunk)),
@@ -102,12 +117,17 @@ void main()
         else
             rows_single(part[0], base, rows);
     }
-    join_rows(part, cols);
+    if (WIDE)
+        join_wide(part, cols);
+    else
+        part[0] = team_join(part[0], cols, gl_WorkGroupSize.x);
     if (!live || lane_id() >= cols)
         return;
-    int64_t out_base = axis_offset(p.kept_out_walk, p.kept_out_stride, uint64_t(outer)) +
+    int64_t out_base = kept_offset(p.kept_out_walk, p.kept_out_stride, uint64_t(outer)) +
                        int64_t(x) * width * p.lane_out_stride;
-    [[unroll]] for (int j = 0; j < HELD_MAX; j++)
-        if (HELD(j))
+    put(uint64_t(slice), out_base, part[0]);
+    if (WIDE) {
+        [[unroll]] for (int j = 1; j < DT_PER16; j++)
             put(uint64_t(slice), out_base + int64_t(j) * p.lane_out_stride, part[j]);
+    }
 }

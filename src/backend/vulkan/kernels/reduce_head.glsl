@@ -6,6 +6,7 @@
 //   part_join(a, b)                   of two sets of elements
 //   part_take(a, value, index)        one more element; index counts along the reduced axes
 //   part_take_block(a, values, index) DT_PER16 consecutive ones
+//   part_select(a, b, c)              c ? b : a, without a branch
 //   part_store(address, i, part)      writes output element i
 //
 // Reductions that are too long for one team are cut into slices: the first dispatch leaves parts
@@ -26,6 +27,7 @@ layout(constant_id = 4) const bool WIDE = false;      // 16-byte loads
 layout(constant_id = 5) const bool OUT_PARTS = false; // out_addr holds parts, not results
 layout(constant_id = 6) const bool IN_PARTS = false;  // in_addr holds parts, not elements
 layout(constant_id = 7) const uint TEAM_PARTS = 256u; // parts that fit in shared memory
+layout(constant_id = 8) const bool RED_WALKS = false; // several reduced axes: red_walk, not red_stride
 
 #include "subgroup.glsl"
 #if defined(OPS_ARG_REDUCE)
@@ -41,6 +43,15 @@ PART part_xor(PART v, uint mask)
 #endif
 #include "team.glsl"
 
+// Selections instead of branches: spirv-opt unrolls only loops without a branch in them, and values
+// that a loop indexes end up in slow memory.
+void part_take_if(inout PART a, VAL v, uint index, bool counts)
+{
+    PART next = a;
+    part_take(next, v, index);
+    a = part_select(a, next, counts);
+}
+
 ARGS(reduce_args);
 
 BUF(PartBuf, PART, PART_BYTES >= 8 ? 8 : 4);
@@ -51,9 +62,18 @@ uint group_index()
            gl_NumWorkGroups.y * gl_WorkGroupID.z);
 }
 
-int64_t axis_offset(uint64_t walk, int64_t stride, uint64_t index)
+int64_t kept_offset(uint64_t walk, int64_t stride, uint64_t index)
 {
     return walk == 0ul ? int64_t(index) * stride : walk_offset(Walk(walk), index);
+}
+
+// Known when the pipeline is built: a software device steps through the loops of a walk even where no
+// lane takes them.
+int64_t red_offset(uint64_t index)
+{
+    if (RED_WALKS)
+        return walk_offset(Walk(p.red_walk), index);
+    return int64_t(index) * p.red_stride;
 }
 
 void put(uint64_t slice, int64_t i, PART v)

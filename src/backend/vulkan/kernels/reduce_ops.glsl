@@ -83,6 +83,15 @@ PART part_of(VAL v)
     return KIND_IS_LOGICAL ? truth : PART(v);
 }
 
+PART part_select(PART a, PART b, bool c)
+{
+#if DT_IS_COMPLEX
+    return mix(a, b, bvec2(c));
+#else
+    return mix(a, b, c);
+#endif
+}
+
 void part_take(inout PART a, VAL v, uint index)
 {
     a = part_join(a, part_of(v));

@@ -7,11 +7,13 @@
 uint team;  // lanes per team
 uint lane;  // of this invocation in its team
 
-void take_words(inout PART part, uvec4 words, uint index)
+void take_words(inout PART part, uvec4 words, uint index, bool counts)
 {
     VAL v[DT_PER16];
+    PART next = part;
     dt_unpack(words, v);
-    part_take_block(part, v, index);
+    part_take_block(next, v, index);
+    part = part_select(part, next, counts);
 }
 
 // Elements [begin, end) of a run of consecutive elements whose first one is at address. Loads of 16
@@ -36,8 +38,7 @@ void take_run(inout PART part, uint64_t address, uint begin, uint end)
         [[unroll]] for (uint k = 0u; k < 4u; k++)
             w[k] = body.v[min(b + k * team, blocks - 1u)];
         [[unroll]] for (uint k = 0u; k < 4u; k++)
-            if (b + k * team < blocks)
-                take_words(part, w[k], index + (b + k * team) * uint(DT_PER16));
+            take_words(part, w[k], index + (b + k * team) * uint(DT_PER16), b + k * team < blocks);
     }
 }
 
@@ -48,7 +49,7 @@ void take_runs(inout PART part, uint64_t address, uint64_t begin, uint64_t end)
         uint64_t row = p.n_red == run ? 0ul : begin / run;
         uint from = uint(begin - row * run);
         uint to = uint(min(run, uint64_t(from) + (end - begin)));
-        int64_t offset = axis_offset(p.red_walk, p.red_stride, row * run);
+        int64_t offset = red_offset(row * run);
         take_run(part, address + uint64_t(offset * int64_t(DT_BYTES)), from, to);
         begin += uint64_t(to - from);
     }
@@ -56,20 +57,23 @@ void take_runs(inout PART part, uint64_t address, uint64_t begin, uint64_t end)
 
 VAL element(uint64_t address, uint64_t r)
 {
-    return dt_get(address, axis_offset(p.red_walk, p.red_stride, r));
+    return dt_get(address, red_offset(r));
 }
 
-// Any strides: one element at a time, four loads in flight.
+// Any strides: one element at a time, four loads in flight. Written out, because loops around a walk
+// are not unrolled.
 void take_elements(inout PART part, uint64_t address, uint64_t begin, uint64_t end)
 {
     uint64_t step = uint64_t(team);
     for (uint64_t r = begin + uint64_t(lane); r < end; r += 4ul * step) {
-        VAL v[4];
-        [[unroll]] for (int k = 0; k < 4; k++)
-            v[k] = element(address, min(r + uint64_t(k) * step, end - 1ul));
-        [[unroll]] for (int k = 0; k < 4; k++)
-            if (r + uint64_t(k) * step < end)
-                part_take(part, v[k], uint(r + uint64_t(k) * step));
+        VAL v0 = element(address, r);
+        VAL v1 = element(address, min(r + step, end - 1ul));
+        VAL v2 = element(address, min(r + 2ul * step, end - 1ul));
+        VAL v3 = element(address, min(r + 3ul * step, end - 1ul));
+        part_take_if(part, v0, uint(r), true);
+        part_take_if(part, v1, uint(r + step), r + step < end);
+        part_take_if(part, v2, uint(r + 2ul * step), r + 2ul * step < end);
+        part_take_if(part, v3, uint(r + 3ul * step), r + 3ul * step < end);
     }
 }
 
@@ -88,7 +92,7 @@ void main()
     PART part = part_init();
 
     if (live) {
-        uint64_t address = p.in_addr + uint64_t(axis_offset(p.kept_walk, p.kept_stride, o) *
+        uint64_t address = p.in_addr + uint64_t(kept_offset(p.kept_walk, p.kept_stride, o) *
                                                 int64_t(DT_BYTES));
         uint64_t begin = slice * p.chunk;
         uint64_t end = min(p.n_red, begin + p.chunk);

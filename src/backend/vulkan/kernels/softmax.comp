@@ -14,6 +14,7 @@
 
 layout(constant_id = 3) const bool HAS_PARTS = false;
 layout(constant_id = 4) const uint TEAM_PARTS = 256u;
+layout(constant_id = 5) const bool HAS_EDGES = true; // rows start or end inside of a block
 
 PART part_xor(PART v, uint mask)
 {
@@ -24,36 +25,95 @@ PART part_xor(PART v, uint mask)
 ARGS(softmax_args);
 BUF(PartBuf, PART, 8);
 
-bool is_inside(int64_t first)
+// The blocks that this lane holds. Everything below is written out for the four of them instead of
+// looping, so that they stay in registers.
+uvec4 words[SOFTMAX_BLOCKS];
+VAL v[SOFTMAX_BLOCKS][DT_PER16];
+int64_t first[SOFTMAX_BLOCKS]; // element of the row that the block begins with
+bool held[SOFTMAX_BLOCKS];
+uint64_t in_row, out_row;
+float largest; // of the row, or of what this lane holds of it
+#define ALL_BLOCKS(f) f(0); f(1); f(2); f(3)
+
+bool is_inside(int64_t at)
 {
-    return first >= 0l && first + int64_t(DT_PER16) <= int64_t(p.row_len);
+    if (!HAS_EDGES)
+        return true;
+    return at >= 0l && at + int64_t(DT_PER16) <= int64_t(p.row_len);
 }
 
-uvec4 load_block(uint64_t row, int64_t first)
-{
-    if (is_inside(first))
-        return AT(U128Buf, row, DT_BYTES, first);
-    VAL v[DT_PER16];
-    [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-        int64_t at = first + int64_t(i);
-        v[i] = DT_LOWEST;
-        if (at >= 0l && at < int64_t(p.row_len))
-            v[i] = dt_get(row, at);
-    }
-    return dt_pack(v);
-}
+// Element i of a block at an edge of the row, by its bits.
+#if DT_BYTES == 4
+#define BITS uint
+#define BitsBuf U32Buf
+#else
+#define BITS uint16_t
+#define BitsBuf U16Buf
+#endif
+#define BLOCK_WORD(i) ((i) * DT_BYTES / 4)
+#define BLOCK_SHIFT(i) (8 * ((i) * DT_BYTES % 4))
 
-void store_block(uint64_t row, int64_t first, VAL v[DT_PER16])
+void load(const int k)
 {
-    uint64_t address = row + uint64_t(first * int64_t(DT_BYTES));
-    if (is_inside(first) && (uint(address) & 15u) == 0u) {
-        U128Buf(address).v[0] = dt_pack(v);
+    if (!held[k])
+        return;
+    if (is_inside(first[k])) {
+        words[k] = AT(U128Buf, in_row, DT_BYTES, first[k]);
         return;
     }
-    [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-        int64_t at = first + int64_t(i);
+    uint lowest = dt_to_bits(DT_LOWEST);
+    uvec4 w = uvec4(0u);
+    for (int i = 0; i < DT_PER16; i++) {
+        int64_t at = first[k] + int64_t(i);
+        uint bits = lowest;
         if (at >= 0l && at < int64_t(p.row_len))
-            dt_set(row, at, v[i]);
+            bits = uint(AT(BitsBuf, in_row, DT_BYTES, at));
+        w[BLOCK_WORD(i)] |= bits << BLOCK_SHIFT(i);
+    }
+    words[k] = w;
+}
+
+void unpack(const int k)
+{
+    if (!held[k])
+        return;
+    dt_unpack(words[k], v[k]);
+    if (!HAS_PARTS) {
+        [[unroll]] for (int i = 0; i < DT_PER16; i++)
+            largest = larger(largest, v[k][i]);
+    }
+}
+
+float sum; // of the exponentials that this lane holds
+
+void exponentiate(const int k)
+{
+    if (!held[k])
+        return;
+    [[unroll]] for (int i = 0; i < DT_PER16; i++) {
+        v[k][i] = exp(v[k][i] - largest);
+        sum += v[k][i];
+    }
+}
+
+float scale;
+
+void store(const int k)
+{
+    if (!held[k])
+        return;
+    [[unroll]] for (int i = 0; i < DT_PER16; i++)
+        v[k][i] *= scale;
+    uvec4 w = dt_pack(v[k]);
+    uint64_t address = out_row + uint64_t(first[k] * int64_t(DT_BYTES));
+    if (is_inside(first[k]) && (!HAS_EDGES || (uint(address) & 15u) == 0u)) {
+        U128Buf(address).v[0] = w;
+        return;
+    }
+    for (int i = 0; i < DT_PER16; i++) {
+        int64_t at = first[k] + int64_t(i);
+        if (at >= 0l && at < int64_t(p.row_len))
+            AT(BitsBuf, out_row, DT_BYTES, at) = BITS(w[BLOCK_WORD(i)] >> BLOCK_SHIFT(i));
     }
 }
 
@@ -63,53 +123,31 @@ void main()
                  gl_NumWorkGroups.y * gl_WorkGroupID.z);
     uint team = 1u << p.log2_team;
     uint lane = lane_id() & (team - 1u);
-    uint64_t r = uint64_t(group / p.pieces) * uint64_t(gl_WorkGroupSize.x >> p.log2_team) +
-                 uint64_t(lane_id() >> p.log2_team);
-    bool live = r < p.n_rows;
-    int64_t offset = p.row_walk == 0ul ? int64_t(r) * p.row_stride :
-                     live ? walk_offset(Walk(p.row_walk), r) : 0l;
-    uint64_t in_row = p.in_addr + uint64_t(offset * int64_t(DT_BYTES));
-    uint64_t out_row = p.out_addr + r * uint64_t(p.row_len) * uint64_t(DT_BYTES);
+    uint64_t row = uint64_t(group / p.pieces) * uint64_t(gl_WorkGroupSize.x >> p.log2_team) +
+                   uint64_t(lane_id() >> p.log2_team);
+    bool live = row < p.n_rows;
+    int64_t offset = int64_t(row) * p.row_stride;
+    if (p.row_walk != 0ul && live)
+        offset = walk_offset(Walk(p.row_walk), row);
+    in_row = p.in_addr + uint64_t(offset * int64_t(DT_BYTES));
+    out_row = p.out_addr + row * uint64_t(p.row_len) * uint64_t(DT_BYTES);
     int64_t shift = int64_t((uint(in_row) & 15u) / uint(DT_BYTES));
-    int64_t first[SOFTMAX_BLOCKS];
-    bool held[SOFTMAX_BLOCKS];
-    VAL v[SOFTMAX_BLOCKS][DT_PER16];
-
     [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++) {
         uint block = ((group % p.pieces) * uint(SOFTMAX_BLOCKS) + uint(k)) * team + lane;
         first[k] = int64_t(block) * int64_t(DT_PER16) - shift;
-        held[k] = live && first[k] < int64_t(p.row_len);
+        held[k] = first[k] < (live ? int64_t(p.row_len) : -16l);
     }
-    uvec4 words[SOFTMAX_BLOCKS];
-    [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++)
-        if (held[k])
-            words[k] = load_block(in_row, first[k]);
 
+    ALL_BLOCKS(load);
     PART part = part_init();
-    [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++)
-        if (held[k]) {
-            dt_unpack(words[k], v[k]);
-            [[unroll]] for (int i = 0; i < DT_PER16; i++)
-                part.x = larger(part.x, v[k][i]);
-        }
     if (HAS_PARTS && live)
-        part = AT(PartBuf, p.parts_addr, PART_BYTES, r);
-    float largest = part.x;
-    [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++)
-        if (held[k]) {
-            [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-                v[k][i] = exp(v[k][i] - largest);
-                if (!HAS_PARTS)
-                    part.y += v[k][i];
-            }
-        }
+        part = AT(PartBuf, p.parts_addr, PART_BYTES, row);
+    largest = part.x;
+    sum = 0.0;
+    ALL_BLOCKS(unpack);
+    ALL_BLOCKS(exponentiate);
     if (!HAS_PARTS)
-        part = team_join(part, 1u, team);
-    float scale = exp(largest - part.x) / part.y;
-    [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++)
-        if (held[k]) {
-            [[unroll]] for (int i = 0; i < DT_PER16; i++)
-                v[k][i] *= scale;
-            store_block(out_row, first[k], v[k]);
-        }
+        part = team_join(vec2(largest, sum), 1u, team);
+    scale = exp(largest - part.x) / part.y;
+    ALL_BLOCKS(store);
 }
