@@ -14,10 +14,15 @@
 #include "core/mem.h"
 #include "core/stat.h"
 
-/* From this many elements on bandwidth counts: a thread then moves this many bytes per operand.
- * Measured on an H200: 4 reach 3.3 TB/s, 16 reach 4.2. Below, more threads hide latency better. */
+/* From this many elements on bandwidth counts, and a thread moves more bytes per operand. Measured
+ * on an H200: 4 bytes reach 3.3 TB/s, 16 reach 4.2. Below, more threads hide latency better. */
 #define LARGE_FROM (1u << 18)
-#define BYTES_PER_THREAD 16
+/* Bytes of one access, and of all accesses of a thread to one operand. Software devices go over the
+ * lanes of each access one by one: 8 bytes, which are one number, double their speed. */
+#define ACCESS_BYTES 16
+#define SOFTWARE_ACCESS_BYTES 8
+#define THREAD_BYTES 16
+#define SOFTWARE_THREAD_BYTES 32
 /* Threads of a workgroup. Small arrays leave most of one idle, which software devices feel. */
 #define THREADS_LARGE 256
 #define THREADS_SMALL 128
@@ -233,7 +238,7 @@ static bool fits_lanes(const struct elem_job *job, int o, uint32_t lanes)
         return true;
     if (stride && stride[last] == 0)
         return o < job->fx->n_in;
-    if (job->addr[o] % (operand_size(job, o) * lanes) != 0 || (stride && stride[last] != 1))
+    if (job->addr[o] % MIN(operand_size(job, o) * lanes, 16) != 0 || (stride && stride[last] != 1))
         return false;
     for (int d = 0; stride && d < last; d++)
         if (stride[d] % lanes != 0)
@@ -257,6 +262,13 @@ static bool all_fit_lanes(const struct elem_job *job, uint32_t lanes)
 
 /* Small elements are moved by the word, and in large arrays by as many words as one access takes
  * where the device gains by that. */
+static uint32_t wanted_lanes(uint32_t smallest, bool is_large)
+{
+    if (vk_limits_get()->is_software)
+        return SOFTWARE_ACCESS_BYTES / smallest;
+    return is_large ? 4 : MAX(4 / smallest, 1);
+}
+
 static void choose_work(struct elem_class *c, const struct elem_job *job)
 {
     bool is_large = job->n >= LARGE_FROM;
@@ -268,11 +280,13 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         smallest = MIN(smallest, operand_size(job, o));
         largest = MAX(largest, operand_size(job, o));
     }
-    lanes = is_large && !vk_limits_get()->is_software ? 4 : MAX(4 / smallest, 1);
-    while (lanes > 1 && (lanes * largest > BYTES_PER_THREAD || !all_fit_lanes(job, lanes)))
+    lanes = wanted_lanes(smallest, is_large);
+    while (lanes > 1 && (lanes * largest > ACCESS_BYTES || !all_fit_lanes(job, lanes)))
         lanes /= 2;
     if (is_large)
-        unroll = MIN(BYTES_PER_THREAD / (largest * lanes), 4);
+        unroll = (vk_limits_get()->is_software ? SOFTWARE_THREAD_BYTES : THREAD_BYTES) /
+                 (largest * lanes);
+    unroll = MIN(unroll, 4);
     uint32_t weight = lanes * unroll > 1 ? elem_weight(job->fx) : 0;
     while (lanes * unroll * weight > MAX_CODE_WORDS && (unroll > 1 || lanes * smallest > 4)) {
         if (unroll > 1)
@@ -306,8 +320,8 @@ static void set_accesses(struct elem_class *c, const struct elem_job *job)
             if ((uint64_t)stride[d] * operand_size(job, o) % bytes != 0)
                 align = MIN(align, low_bit((uint64_t)stride[d] * operand_size(job, o)));
     }
-    /* Software devices gather lane by lane: wide accesses are slower there. */
-    c->align = (uint8_t)MIN(MIN(align, widest), vk_limits_get()->is_software ? 4u : 16u);
+    c->align = (uint8_t)MIN(MIN(align, widest),
+                            vk_limits_get()->is_software ? SOFTWARE_ACCESS_BYTES : ACCESS_BYTES);
 }
 
 static bool reaches_far(const struct elem_job *job, int o)

@@ -2,7 +2,7 @@
 
 #include "backend/vulkan/elementwise_fn.h"
 
-#define MAX_LANES 4
+#define MAX_LANES 8
 #define MAX_UNROLL 4
 #define MAX_WORDS (MAX_LANES * 2) /* of one operand's group: 8-byte elements */
 #define MAX_OPERANDS (FX_MAX_IN + FX_MAX_OUT)
@@ -316,14 +316,15 @@ static uint32_t pointer_at(struct emit *e, uint32_t addr, uint32_t offset, uint3
                   spv_type_pointer(&e->m, SpvStorageClassPhysicalStorageBuffer, type), addr);
 }
 
-/* Type of one access of 1, 2, 4, 8 or 16 bytes. */
+/* Type of one access of 1, 2, 4, 8 or 16 bytes. 8 bytes are one integer, because llvmpipe spends a
+ * loop over its lanes on each component of a vector. */
 static uint32_t access_type(struct emit *e, uint32_t bytes)
 {
     if (bytes == 1)
         spv_capability(&e->m, SpvCapabilityStorageBuffer8BitAccess);
     if (bytes == 2)
         spv_capability(&e->m, SpvCapabilityStorageBuffer16BitAccess);
-    return bytes <= 4 ? spv_type_int(&e->m, bytes * 8, false) : vector_of(e, e->t_u32, bytes / 4);
+    return bytes <= 8 ? spv_type_int(&e->m, bytes * 8, false) : vector_of(e, e->t_u32, bytes / 4);
 }
 
 static uint32_t load_access(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes)
@@ -362,6 +363,8 @@ static void load_words(struct emit *e, uint32_t *words, uint32_t addr, uint32_t 
             continue;
         }
         uint32_t v = load_access(e, addr, at, wide);
+        if (wide == 8)
+            v = spv_op(&e->m, SpvOpBitcast, vector_of(e, e->t_u32, 2), v);
         for (uint32_t i = 0; i < wide / 4; i++)
             words[at / 4 + i] = spv_op(&e->m, SpvOpCompositeExtract, e->t_u32, v, i);
     }
@@ -393,12 +396,15 @@ static void store_words(struct emit *e, const uint32_t *words, uint32_t addr, ui
     uint32_t wide = MIN(MIN(bytes, e->c->align), 16);
 
     for (uint32_t at = 0; at < bytes; at += MAX(wide, 4)) {
-        if (wide <= 4)
+        if (wide <= 4) {
             store_word(e, addr, at, MIN(bytes, 4), words[at / 4]);
-        else
-            store_access(e, addr, at, wide,
-                         spv_emit(&e->m, SpvOpCompositeConstruct, access_type(e, wide),
-                                  words + at / 4, (int)wide / 4));
+            continue;
+        }
+        uint32_t v = spv_emit(&e->m, SpvOpCompositeConstruct, vector_of(e, e->t_u32, wide / 4),
+                              words + at / 4, (int)wide / 4);
+        if (wide == 8)
+            v = spv_op(&e->m, SpvOpBitcast, e->t_u64, v);
+        store_access(e, addr, at, wide, v);
     }
 }
 
