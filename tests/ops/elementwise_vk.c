@@ -220,14 +220,13 @@ static void test_every_cast(void **state)
 }
 
 /* Rounding to nearest even, over every float16 and what lies between two of them. */
-static void test_half_rounding(void **state)
+static void check_half_rounding(void)
 {
     enum { N = 1 << 16 };
     float *x = mem_alloc_array(N, sizeof *x);
     struct shp shape = { 1, { N } };
     struct arr *in = NULL, *half = NULL, *brain = NULL;
 
-    (void)state;
     assert_non_null(x);
     for (int i = 0; i < N; i++) {
         uint32_t bits = (uint32_t)i * 65537u, jump = (uint32_t)i % 5; /* ties are among them */
@@ -256,6 +255,17 @@ static void test_half_rounding(void **state)
     arr_unref(&half);
     arr_unref(&brain);
     mem_free(x);
+}
+
+static void test_half_rounding(void **state)
+{
+    (void)state;
+    for (int64_t native = 0; native < 2; native++) {
+        int64_t old = gate_set_int(GATE_VK_NATIVE_HALF, native);
+
+        check_half_rounding();
+        gate_set_int(GATE_VK_NATIVE_HALF, old);
+    }
 }
 
 /* ---- layouts and sizes ---- */
@@ -301,6 +311,14 @@ static void test_layouts(void **state)
             nd_random_shape(&shape, &r, k % 4 == 0 ? 9 : 4, 2000);
             check_add(&r, dtypes[i], &shape, layouts);
         }
+}
+
+static void test_one_element_at_a_time(void **state)
+{
+    int64_t old = gate_set_int(GATE_VK_ELEMENTWISE_WIDE, 0);
+
+    test_layouts(state);
+    gate_set_int(GATE_VK_ELEMENTWISE_WIDE, old);
 }
 
 static void test_sizes(void **state)
@@ -372,6 +390,7 @@ static void test_transpositions(void **state)
     static const int32_t sizes[] = { 8, 31, 32, 33, 100, 257 };
     static const enum dtype types[] = { DT_INT8, DT_FLOAT16, DT_FLOAT32, DT_COMPLEX64 };
     struct rng r = { 7 };
+    int64_t old = gate_set_int(GATE_VK_TRANSPOSE, 1);
 
     (void)state;
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
@@ -385,6 +404,7 @@ static void test_transpositions(void **state)
             shape.d[rng_below(&r, n - 1)] = sizes[rng_below(&r, ARRAY_LEN(sizes))];
             check_contiguous(&r, types[t], &shape, ND_PERMUTED);
         }
+    gate_set_int(GATE_VK_TRANSPOSE, old);
 }
 
 /* Copies into parts of an array leave the rest alone: concatenations of odd pieces. */
@@ -563,11 +583,15 @@ static void test_fusion_changes_no_bit(void **state)
 {
     static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16 };
     struct rng r = { 10 };
+    int64_t old = gate_int(GATE_VK_NATIVE_HALF);
 
     (void)state;
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        for (uint64_t seed = 1; seed <= 20; seed++)
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            gate_set_int(GATE_VK_NATIVE_HALF, (int64_t)seed % 2);
             check_chain(&r, types[t], seed);
+        }
+    gate_set_int(GATE_VK_NATIVE_HALF, old);
 }
 
 /* ---- caching ---- */
@@ -602,6 +626,7 @@ int main(void)
         cmocka_unit_test(test_every_cast),
         cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_one_element_at_a_time),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_large_broadcasts),
         cmocka_unit_test(test_copies),

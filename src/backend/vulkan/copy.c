@@ -3,6 +3,7 @@
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
+#include "core/gate.h"
 
 /* Shorter axes leave most of a tile empty: the general kernel is as good. */
 #define TRANSPOSE_FROM 8
@@ -118,10 +119,18 @@ static bool is_constant(const struct nest *n, int operand)
     return true;
 }
 
+/* Tiles cost software devices more than the scattered accesses that they avoid. */
+static bool use_transpose(void)
+{
+    int64_t gate = gate_int(GATE_VK_TRANSPOSE);
+
+    return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
+}
+
 static bool fits_transpose(const struct elem_job *job, size_t bytes)
 {
-    return job->fx->n_ins == 0 && job->addr[SRC] % bytes == 0 && job->addr[DST] % bytes == 0 &&
-           job->n / TRANSPOSE_TILE / TRANSPOSE_TILE <= UINT32_MAX;
+    return use_transpose() && job->fx->n_ins == 0 && job->addr[SRC] % bytes == 0 &&
+           job->addr[DST] % bytes == 0 && job->n / TRANSPOSE_TILE / TRANSPOSE_TILE <= UINT32_MAX;
 }
 
 /* Shape is not empty. job has program and addresses. */

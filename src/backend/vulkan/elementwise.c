@@ -10,6 +10,7 @@
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
 #include "core/dtype.h"
+#include "core/gate.h"
 #include "core/hash.h"
 #include "core/mem.h"
 #include "core/stat.h"
@@ -264,6 +265,8 @@ static bool all_fit_lanes(const struct elem_job *job, uint32_t lanes)
  * where the device gains by that. */
 static uint32_t wanted_lanes(uint32_t smallest, bool is_large)
 {
+    if (!gate_on(GATE_VK_ELEMENTWISE_WIDE))
+        return 1;
     if (vk_limits_get()->is_software)
         return SOFTWARE_ACCESS_BYTES / smallest;
     return is_large ? 4 : MAX(4 / smallest, 1);
@@ -336,6 +339,13 @@ static bool reaches_far(const struct elem_job *job, int o)
 }
 
 /* Software devices convert float16 by routines that are slower than the library's. */
+static bool use_native_half(void)
+{
+    int64_t gate = gate_int(GATE_VK_NATIVE_HALF);
+
+    return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
+}
+
 static uint16_t float_flags(void)
 {
     const VkPhysicalDeviceVulkan12Properties *p = &vk_dev.phys.props12;
@@ -345,7 +355,7 @@ static uint16_t float_flags(void)
 
     if (!has_modes)
         return 0;
-    return vk_limits_get()->is_software ? ELEM_FLOAT_MODES : ELEM_FLOAT_MODES | ELEM_NATIVE_HALF;
+    return use_native_half() ? ELEM_FLOAT_MODES | ELEM_NATIVE_HALF : ELEM_FLOAT_MODES;
 }
 
 /* More than 4 dimensions are rare: they are rounded up, so that few kernels cover them all. */
