@@ -1,10 +1,7 @@
-/* The loops of kernels.h over the rows of elementwise_ops.def. A kernels_<isa>.c defines KERNELS (the
- * name of its table) and its instruction set, then includes this. */
-#include <complex.h>
-#include <math.h>
-
+/* The loops of kernels.h over the rows of elementwise_ops.def. A kernels_<isa>.c defines KERNELS
+ * (the name of its table) and its instruction set, then includes this. */
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/math_f32.h"
+#include "backend/cpu/kernels_scalar.h"
 
 #if defined(__clang__)
 #define VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
@@ -14,115 +11,11 @@
 #define VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
 
-#ifndef CMPLXF
-#define CMPLXF(re, im) __builtin_complex((float)(re), (float)(im))
-#endif
-
 #define CLASS(id, type, work)                                                                      \
     typedef type type_##id;                                                                        \
     typedef work work_##id;
 CPU_CLASSES(CLASS)
 #undef CLASS
-
-/* ---- scalar functions that need more than an expression ---- */
-
-/* Plain products, as NumPy has them: no recovery of infinities from NaN. */
-static inline float _Complex c_mul(float _Complex x, float _Complex y)
-{
-    float a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y);
-
-    return CMPLXF(a * c - b * d, a * d + b * c);
-}
-
-/* Complex numbers are ordered by real part, then by imaginary part. */
-static inline bool c_greater(float _Complex x, float _Complex y)
-{
-    return crealf(x) > crealf(y) || (crealf(x) == crealf(y) && cimagf(x) > cimagf(y));
-}
-
-static inline bool c_greater_equal(float _Complex x, float _Complex y)
-{
-    return crealf(x) > crealf(y) || (crealf(x) == crealf(y) && cimagf(x) >= cimagf(y));
-}
-
-static inline bool c_isnan(float _Complex x)
-{
-    return isnan(crealf(x)) || isnan(cimagf(x));
-}
-
-static inline float _Complex c_log1p(float _Complex z)
-{
-    double x = (double)crealf(z), y = (double)cimagf(z);
-
-    return CMPLXF(0.5 * log1p(x * (2.0 + x) + y * y), atan2(y, x + 1.0));
-}
-
-static inline float _Complex c_pow(float _Complex x, float _Complex y)
-{
-    if (x == 0.0f)
-        return y == 0.0f ? 1.0f : 0.0f;
-    return cpowf(x, y);
-}
-
-static inline float _Complex c_logaddexp(float _Complex x, float _Complex y)
-{
-    bool first = c_greater(x, y) || c_isnan(x);
-    float _Complex high = first ? x : y, low = first ? y : x;
-
-    if (crealf(low) == -INFINITY || crealf(high) == INFINITY)
-        return high;
-    return high + c_log1p(cexpf(low - high));
-}
-
-static inline int64_t mod_i64(int64_t x, int64_t y)
-{
-    int64_t r = x % y;
-
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-
-static inline int64_t floor_div_i64(int64_t x, int64_t y)
-{
-    return x / y - (x % y != 0 && (x < 0) != (y < 0));
-}
-
-static inline double mod_f64(double x, double y)
-{
-    double r = fmod(x, y);
-
-    return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
-}
-
-static inline uint64_t pow_u64(uint64_t base, uint64_t exponent)
-{
-    uint64_t result = 1;
-
-    for (; exponent; exponent >>= 1, base *= base)
-        if (exponent & 1)
-            result *= base;
-    return result;
-}
-
-static inline double logaddexp_f64(double x, double y)
-{
-    double high = x > y || x != x ? x : y, low = x < y || x != x ? x : y;
-
-    if (low == (double)-INFINITY || high == (double)INFINITY)
-        return high;
-    return high + log1p(exp(low - high));
-}
-
-/* Two Newton steps on the float32 fit. */
-static inline double erfinv_f64(double a)
-{
-    double r = d_erfinv(a);
-
-    if (!(fabs(a) < 1.0))
-        return fabs(a) == 1.0 ? copysign((double)INFINITY, a) : (double)NAN;
-    for (int i = 0; i < 2; i++)
-        r -= (erf(r) - a) / (0x1.20dd750429b6dp+0 * exp(-r * r));
-    return r;
-}
 
 /* ---- lists of classes ---- */
 
@@ -150,7 +43,8 @@ static inline double erfinv_f64(double a)
 
 /* ---- first reading of the rows: the loops ---- */
 
-#define KERNEL(name) static void name(void *dst, const void *a, const void *b, const void *c, size_t n)
+#define KERNEL(name)                                                                               \
+    static void name(void *dst, const void *a, const void *b, const void *c, size_t n)
 #define OPERANDS(id)                                                                               \
     typedef type_##id T __attribute__((unused));                                                   \
     typedef work_##id W __attribute__((unused));                                                   \
@@ -158,7 +52,7 @@ static inline double erfinv_f64(double a)
     (void)ax, (void)ay, (void)c;
 
 #define UNARY_LOOP(id, op, result, ...)                                                            \
-    KERNEL(k_##op##_##id)                                                                              \
+    KERNEL(k_##op##_##id)                                                                          \
     {                                                                                              \
         OPERANDS(id)                                                                               \
         PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
@@ -169,7 +63,7 @@ static inline double erfinv_f64(double a)
         }                                                                                          \
     }
 #define BINARY_LOOP(id, op, result, ...)                                                           \
-    KERNEL(k_##op##_##id)                                                                              \
+    KERNEL(k_##op##_##id)                                                                          \
     {                                                                                              \
         OPERANDS(id)                                                                               \
         PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
@@ -181,7 +75,7 @@ static inline double erfinv_f64(double a)
     }
 /* An element's result depends on the element alone: both loops below agree on the fast ones. */
 #define GUARDED_LOOPS(op, id, load, condition, slow, fast)                                         \
-    KERNEL(k_##op##_##id)                                                                              \
+    KERNEL(k_##op##_##id)                                                                          \
     {                                                                                              \
         OPERANDS(id)                                                                               \
         T *out = dst;                                                                              \
@@ -239,8 +133,7 @@ static inline double erfinv_f64(double a)
 #define BINARY(op, list, result, ...) LIST_##list(BINARY_LOOP, op, result, __VA_ARGS__)
 #define FOLD(op, list, ...)                                                                        \
     LIST_##list(BINARY_LOOP, op, SAME, __VA_ARGS__) LIST_##list(FOLD_LOOP, op, __VA_ARGS__)
-#define GUARDED1(op, id, condition, slow, fast)                                                    \
-    GUARDED_LOOPS(op, id, LOAD_X, condition, slow, fast)
+#define GUARDED1(op, id, condition, slow, fast) GUARDED_LOOPS(op, id, LOAD_X, condition, slow, fast)
 #define GUARDED2(op, id, condition, slow, fast)                                                    \
     GUARDED_LOOPS(op, id, LOAD_XY, condition, slow, fast)
 #include "backend/cpu/elementwise_ops.def"
@@ -251,7 +144,7 @@ static inline double erfinv_f64(double a)
 #undef GUARDED2
 
 #define SELECT_LOOP(id, ...)                                                                       \
-    KERNEL(k_SELECT_##id)                                                                            \
+    KERNEL(k_SELECT_##id)                                                                          \
     {                                                                                              \
         type_##id *out = dst;                                                                      \
         const uint8_t *condition = a;                                                              \
@@ -263,7 +156,7 @@ LIST_ALL(SELECT_LOOP, )
 /* ---- conversions ---- */
 
 #define CONVERT_LOOP(from, to, ...)                                                                \
-    KERNEL(k_CONVERT_##from##_##to)                                                                  \
+    KERNEL(k_CONVERT_##from##_##to)                                                                \
     {                                                                                              \
         typedef type_##to T __attribute__((unused));                                               \
         T *out = dst;                                                                              \
@@ -332,45 +225,6 @@ LIST_ALL(SELECT_LOOP, )
 CONVERT_ALL(CONVERT_LOOP)
 
 /* ---- half precision ---- */
-
-/* The exponent is rebased by a multiplication, which also normalises subnormals. */
-static inline float widen_f16(uint16_t h)
-{
-    float magnitude = f32_from((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
-    uint32_t bits = f32_bits(magnitude);
-
-    bits = magnitude >= 0x1p16f ? bits | 0x7f800000u : bits; /* infinity and NaN, */
-    bits = magnitude > 0x1p16f ? bits | 0x00400000u : bits;  /* which becomes quiet */
-    return f32_from(bits | (uint32_t)(h & 0x8000) << 16);
-}
-
-/* Round to nearest even. Normal results by integer rounding of the mantissa, subnormal ones by adding
- * a number whose last bit is the last bit of the result. */
-static inline uint16_t narrow_f16(float x)
-{
-    uint32_t bits = f32_bits(x), sign = bits & 0x80000000u;
-    uint32_t mag = bits ^ sign;
-    uint32_t normal = (mag + 0xc8000fffu + ((mag >> 13) & 1)) >> 13;
-    uint32_t subnormal = f32_bits(f32_from(mag) + 0.5f) - 0x3f000000u;
-    uint32_t h = mag < 0x38800000u ? subnormal : normal;
-
-    h = mag >= 0x47800000u ? 0x7c00u : h;
-    h = mag > 0x7f800000u ? 0x7e00u | (mag >> 13 & 0x3ffu) : h;
-    return (uint16_t)(h | sign >> 16);
-}
-
-static inline float widen_bf16(uint16_t h)
-{
-    return f32_from((uint32_t)h << 16);
-}
-
-static inline uint16_t narrow_bf16(float x)
-{
-    uint32_t bits = f32_bits(x);
-    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
-}
 
 #define HALF_LOOPS(type)                                                                           \
     static void load_##type(float *dst, const uint16_t *src, size_t n)                             \
@@ -442,7 +296,6 @@ LIST_REAL(ARG_LOOP, arg_min, v[i] < top[i])
 LIST_REAL(ARG_LOOP, arg_max, v[i] > top[i])
 LIST_C64(ARG_LOOP, arg_min, c_greater(top[i], v[i]))
 LIST_C64(ARG_LOOP, arg_max, c_greater(v[i], top[i]))
-#define ARG_ROW(id, name) [CPU_##id] = name##_##id,
 
 /* ---- random bits: Threefry-2x32, 20 rounds ---- */
 
@@ -480,47 +333,4 @@ static void threefry(const struct cpu_threefry *t, size_t n)
     }
 }
 
-/* ---- second and third reading of the rows: the tables ---- */
-
-#define OP_ROW(id, op, result, ...)                                                                \
-    [OP_##op][CPU_##id] = { k_##op##_##id, PASTE(CPU_, RESULT_##result(id)) },
-#define SELECT_ROW(id, ...) [OP_SELECT][CPU_##id] = { k_SELECT_##id, CPU_##id },
-#define CONVERT_ROW(from, to, ...) [CPU_##from][CPU_##to] = k_CONVERT_##from##_##to,
-
-#define UNARY(op, list, result, ...) LIST_##list(OP_ROW, op, result)
-#define BINARY(op, list, result, ...) LIST_##list(OP_ROW, op, result)
-#define GUARDED1(op, id, ...) OP_ROW(id, op, SAME)
-#define GUARDED2(op, id, ...) OP_ROW(id, op, SAME)
-
-#define FOLD(op, list, ...) LIST_##list(OP_ROW, op, SAME)
-#define FOLD_ROW(id, op, ...) [OP_##op][CPU_##id] = fold_##op##_##id,
-
-const struct cpu_kernels KERNELS = {
-    .op = {
-#include "backend/cpu/elementwise_ops.def"
-        LIST_ALL(SELECT_ROW, )
-    },
-#undef UNARY
-#undef BINARY
-#undef FOLD
-#undef GUARDED1
-#undef GUARDED2
-#define UNARY(...)
-#define BINARY(...)
-#define FOLD(op, list, ...) LIST_##list(FOLD_ROW, op)
-#define GUARDED1(...)
-#define GUARDED2(...)
-    .fold = {
-#include "backend/cpu/elementwise_ops.def"
-    },
-    .convert = { CONVERT_ALL(CONVERT_ROW) },
-    .arg_min = { LIST_ALL(ARG_ROW, arg_min) },
-    .arg_max = { LIST_ALL(ARG_ROW, arg_max) },
-    .threefry = threefry,
-    .load_f16 = load_f16,
-    .load_bf16 = load_bf16,
-    .store_f16 = store_f16,
-    .store_bf16 = store_bf16,
-    .round_f16 = round_f16,
-    .round_bf16 = round_bf16,
-};
+#include "backend/cpu/kernels_table.def"

@@ -1,5 +1,4 @@
-/* float32 functions without branches, so that loops over them vectorise. Included by
- * kernels_body.h.
+/* float32 functions without branches, so that loops over them vectorise.
  *
  * Where the last bit is hard to get in float32 the work is done in float64 with short polynomials
  * (near-minimax fits; the error of each is noted), which leaves one rounding at the end. Nothing
