@@ -1,6 +1,6 @@
 #include "backend/vulkan/elementwise_emit.h"
 
-#include "backend/vulkan/elementwise_fn.h"
+#include "backend/vulkan/elementwise_words.h"
 
 #define MAX_LANES 8
 #define MAX_UNROLL 4
@@ -21,6 +21,7 @@ struct emit {
     const struct fx *f;
     const struct elem_class *c;
     struct elem_call calls[FX_MAX_INS];
+    struct words words;
     uint32_t t_u32, t_u64, t_index;
     uint32_t push, args; /* the push constants; pointer to the argument block */
     SpvStorageClass args_storage;
@@ -94,11 +95,6 @@ static uint32_t u32(struct emit *e, uint32_t v)
 static uint32_t index_const(struct emit *e, uint32_t v)
 {
     return is_wide(e) ? spv_const_u64(&e->m, v) : u32(e, v);
-}
-
-static uint32_t call1(struct emit *e, int fn, uint32_t type, uint32_t arg)
-{
-    return spv_op(&e->m, SpvOpFunctionCall, type, spv_lib_id(&e->m, fn), arg);
 }
 
 static uint32_t vector_of(struct emit *e, uint32_t scalar, uint32_t n)
@@ -306,252 +302,7 @@ static uint32_t address(struct emit *e, const struct group *g, int operand)
     return spv_op(&e->m, SpvOpIAdd, e->t_u64, e->addr[operand], bytes);
 }
 
-/* ---- memory: groups of bytes as 32-bit words, in accesses as wide as the alignment allows ---- */
-
-static uint32_t pointer_at(struct emit *e, uint32_t addr, uint32_t offset, uint32_t type)
-{
-    if (offset)
-        addr = spv_op(&e->m, SpvOpIAdd, e->t_u64, addr, spv_const_u64(&e->m, offset));
-    return spv_op(&e->m, SpvOpConvertUToPtr,
-                  spv_type_pointer(&e->m, SpvStorageClassPhysicalStorageBuffer, type), addr);
-}
-
-/* Type of one access of 1, 2, 4, 8 or 16 bytes. 8 bytes are one integer, because llvmpipe spends a
- * loop over its lanes on each component of a vector. */
-static uint32_t access_type(struct emit *e, uint32_t bytes)
-{
-    if (bytes == 1)
-        spv_capability(&e->m, SpvCapabilityStorageBuffer8BitAccess);
-    if (bytes == 2)
-        spv_capability(&e->m, SpvCapabilityStorageBuffer16BitAccess);
-    return bytes <= 8 ? spv_type_int(&e->m, bytes * 8, false) : vector_of(e, e->t_u32, bytes / 4);
-}
-
-static uint32_t load_access(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes)
-{
-    uint32_t type = access_type(e, bytes);
-
-    return spv_op(&e->m, SpvOpLoad, type, pointer_at(e, addr, offset, type),
-                  SpvMemoryAccessAlignedMask, bytes);
-}
-
-/* Up to four bytes in pieces, as one word. */
-static uint32_t load_word(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes)
-{
-    uint32_t piece = MIN(bytes, e->c->align), word = 0;
-
-    for (uint32_t at = 0; at < bytes; at += piece) {
-        uint32_t v = load_access(e, addr, offset + at, piece);
-
-        if (piece < 4)
-            v = spv_op(&e->m, SpvOpUConvert, e->t_u32, v);
-        if (at)
-            v = spv_op(&e->m, SpvOpBitwiseOr, e->t_u32, word,
-                       spv_op(&e->m, SpvOpShiftLeftLogical, e->t_u32, v, u32(e, at * 8)));
-        word = v;
-    }
-    return word;
-}
-
-static void load_words(struct emit *e, uint32_t *words, uint32_t addr, uint32_t bytes)
-{
-    uint32_t wide = MIN(MIN(bytes, e->c->align), 16);
-
-    for (uint32_t at = 0; at < bytes; at += MAX(wide, 4)) {
-        if (wide <= 4) {
-            words[at / 4] = load_word(e, addr, at, MIN(bytes, 4));
-            continue;
-        }
-        uint32_t v = load_access(e, addr, at, wide);
-        if (wide == 8)
-            v = spv_op(&e->m, SpvOpBitcast, vector_of(e, e->t_u32, 2), v);
-        for (uint32_t i = 0; i < wide / 4; i++)
-            words[at / 4 + i] = spv_op(&e->m, SpvOpCompositeExtract, e->t_u32, v, i);
-    }
-}
-
-static void store_access(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes, uint32_t v)
-{
-    uint32_t type = access_type(e, bytes);
-
-    if (bytes < 4)
-        v = spv_op(&e->m, SpvOpUConvert, type, v);
-    spv_do(&e->m, SpvOpStore, pointer_at(e, addr, offset, type), v, SpvMemoryAccessAlignedMask,
-           bytes);
-}
-
-static void store_word(struct emit *e, uint32_t addr, uint32_t offset, uint32_t bytes, uint32_t v)
-{
-    uint32_t piece = MIN(bytes, e->c->align);
-
-    for (uint32_t at = 0; at < bytes; at += piece) {
-        uint32_t part = at ? spv_op(&e->m, SpvOpShiftRightLogical, e->t_u32, v, u32(e, at * 8)) : v;
-
-        store_access(e, addr, offset + at, piece, part);
-    }
-}
-
-static void store_words(struct emit *e, const uint32_t *words, uint32_t addr, uint32_t bytes)
-{
-    uint32_t wide = MIN(MIN(bytes, e->c->align), 16);
-
-    for (uint32_t at = 0; at < bytes; at += MAX(wide, 4)) {
-        if (wide <= 4) {
-            store_word(e, addr, at, MIN(bytes, 4), words[at / 4]);
-            continue;
-        }
-        uint32_t v = spv_emit(&e->m, SpvOpCompositeConstruct, vector_of(e, e->t_u32, wide / 4),
-                              words + at / 4, (int)wide / 4);
-        if (wide == 8)
-            v = spv_op(&e->m, SpvOpBitcast, e->t_u64, v);
-        store_access(e, addr, at, wide, v);
-    }
-}
-
-/* ---- between words and values ---- */
-
-static uint32_t half_pair(struct emit *e)
-{
-    return vector_of(e, spv_type_float(&e->m, 16), 2);
-}
-
-static bool has_native_half(const struct emit *e, enum dtype t)
-{
-    return t == DT_FLOAT16 && e->c->flags & ELEM_NATIVE_HALF;
-}
-
-/* Element `lane` of a group of elements smaller than a word, by its bits. */
-static uint32_t narrow_bits(struct emit *e, const uint32_t *words, uint32_t lane, enum dtype t)
-{
-    uint32_t bits = (uint32_t)dt_size(t) * 8, per_word = 32 / bits;
-    uint32_t shift = lane % per_word * bits;
-    bool is_signed = dt_table[t].kind == DT_KIND_I;
-
-    return spv_op(&e->m, is_signed ? SpvOpBitFieldSExtract : SpvOpBitFieldUExtract, e->t_u32,
-                  words[lane / per_word], u32(e, shift), u32(e, bits));
-}
-
-static uint32_t native_half_value(struct emit *e, const uint32_t *words, uint32_t lane)
-{
-    uint32_t pair = spv_op(&e->m, SpvOpBitcast, half_pair(e), words[lane / 2]);
-    uint32_t half = spv_op(&e->m, SpvOpCompositeExtract, spv_type_float(&e->m, 16), pair, lane % 2);
-
-    return spv_op(&e->m, SpvOpFConvert, spv_type_float(&e->m, 32), half);
-}
-
-static uint32_t wide_value(struct emit *e, const uint32_t *words, uint32_t type)
-{
-    uint32_t pair =
-        spv_op(&e->m, SpvOpCompositeConstruct, vector_of(e, e->t_u32, 2), words[0], words[1]);
-
-    return spv_op(&e->m, SpvOpBitcast, type, pair);
-}
-
-static uint32_t value_of(struct emit *e, const uint32_t *words, uint32_t lane, enum dtype t)
-{
-    enum work_type w = (enum work_type)work_type(t);
-    uint32_t type = work_spv_type(&e->m, w);
-
-    if (has_native_half(e, t))
-        return native_half_value(e, words, lane);
-    if (dt_size(t) == 8)
-        return wide_value(e, words + 2 * lane, type);
-    uint32_t bits = dt_size(t) == 4 ? words[lane] : narrow_bits(e, words, lane, t);
-    if (elem_load_fn(t) >= 0)
-        return call1(e, elem_load_fn(t), type, bits);
-    if (w == WORK_BOOL)
-        return spv_op(&e->m, SpvOpINotEqual, type, bits, u32(e, 0));
-    return w == WORK_U32 ? bits : spv_op(&e->m, SpvOpBitcast, type, bits);
-}
-
-/* Bits of a value of less than 8 bytes; above the dtype's bits there may be anything. */
-static uint32_t bits_of(struct emit *e, uint32_t value, enum dtype t)
-{
-    enum work_type w = (enum work_type)work_type(t);
-
-    if (elem_store_fn(t) >= 0)
-        return call1(e, elem_store_fn(t), e->t_u32, value);
-    if (w == WORK_BOOL)
-        return spv_op(&e->m, SpvOpSelect, e->t_u32, value, u32(e, 1), u32(e, 0));
-    return w == WORK_U32 ? value : spv_op(&e->m, SpvOpBitcast, e->t_u32, value);
-}
-
-static void native_half_words(struct emit *e, uint32_t *words, const uint32_t *values, uint32_t n)
-{
-    uint32_t half = spv_type_float(&e->m, 16);
-
-    for (uint32_t i = 0; i < n; i += 2) {
-        uint32_t lo = spv_op(&e->m, SpvOpFConvert, half, values[i]);
-        uint32_t hi = i + 1 < n ? spv_op(&e->m, SpvOpFConvert, half, values[i + 1]) : lo;
-        uint32_t pair = spv_op(&e->m, SpvOpCompositeConstruct, half_pair(e), lo, hi);
-
-        words[i / 2] = spv_op(&e->m, SpvOpBitcast, e->t_u32, pair);
-    }
-}
-
-static void narrow_words(struct emit *e, uint32_t *words, const uint32_t *values, uint32_t n,
-                         enum dtype t)
-{
-    uint32_t bits = (uint32_t)dt_size(t) * 8, per_word = 32 / bits;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = bits_of(e, values[i], t);
-        uint32_t *word = &words[i / per_word];
-
-        *word = i % per_word == 0 ? v
-                                  : spv_op(&e->m, SpvOpBitFieldInsert, e->t_u32, *word, v,
-                                           u32(e, i % per_word * bits), u32(e, bits));
-    }
-}
-
-static void words_of(struct emit *e, uint32_t *words, const uint32_t *values, uint32_t n,
-                     enum dtype t)
-{
-    if (has_native_half(e, t)) {
-        native_half_words(e, words, values, n);
-        return;
-    }
-    if (dt_size(t) < 4) {
-        narrow_words(e, words, values, n, t);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (dt_size(t) == 4) {
-            words[i] = bits_of(e, values[i], t);
-            continue;
-        }
-        uint32_t pair = spv_op(&e->m, SpvOpBitcast, vector_of(e, e->t_u32, 2), values[i]);
-        for (uint32_t j = 0; j < 2; j++)
-            words[2 * i + j] = spv_op(&e->m, SpvOpCompositeExtract, e->t_u32, pair, j);
-    }
-}
-
 /* ---- the program ---- */
-
-/* To float16 and back. NVIDIA's compiler takes the pair of conversions for a loss of precision that
- * may be left out, even across bit casts; it cannot when an unknown zero meets the bits. */
-static uint32_t native_half_rounded(struct emit *e, uint32_t v)
-{
-    uint32_t word;
-
-    native_half_words(e, &word, &v, 1);
-    word = spv_op(&e->m, SpvOpBitwiseXor, e->t_u32, word, e->zero);
-    return native_half_value(e, &word, 0);
-}
-
-static uint32_t rounded(struct emit *e, uint32_t v, enum dtype t)
-{
-    uint32_t bits = (uint32_t)dt_size(t) * 8;
-    uint32_t type = work_spv_type(&e->m, (enum work_type)work_type(t));
-
-    if (has_native_half(e, t))
-        return native_half_rounded(e, v);
-    if (elem_round_fn(t) >= 0)
-        return call1(e, elem_round_fn(t), type, v);
-    return spv_op(&e->m,
-                  dt_table[t].kind == DT_KIND_I ? SpvOpBitFieldSExtract : SpvOpBitFieldUExtract,
-                  type, v, u32(e, 0), u32(e, bits));
-}
 
 /* Start or step of an Arange: a 64-bit word whose low bits are the working type's. */
 static uint32_t arange_arg(struct emit *e, int i, uint32_t type)
@@ -596,7 +347,7 @@ static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
         operands[0] = spv_lib_id(&e->m, e->calls[i].fn);
         v = spv_emit(&e->m, SpvOpFunctionCall, type, operands, 1 + ins->n_args);
     }
-    return e->calls[i].must_round ? rounded(e, v, t) : v;
+    return e->calls[i].must_round ? words_round(&e->words, v, t) : v;
 }
 
 static void compute_lane(struct emit *e, struct group *g, uint32_t lane)
@@ -605,9 +356,10 @@ static void compute_lane(struct emit *e, struct group *g, uint32_t lane)
     uint32_t values[MAX_VALUES];
 
     for (int i = 0; i < f->n_in; i++)
-        values[i] = is_once(e, i) ? e->once[i]
-                                  : value_of(e, g->word[i], operand_lanes(e, i) > 1 ? lane : 0,
-                                             (enum dtype)f->in_dtype[i]);
+        values[i] = is_once(e, i)
+                        ? e->once[i]
+                        : words_value(&e->words, g->word[i], operand_lanes(e, i) > 1 ? lane : 0,
+                                      (enum dtype)f->in_dtype[i]);
     for (int i = 0; i < f->n_ins; i++)
         values[f->n_in + i] = run(e, g, lane, i, values);
     for (int o = 0; o < f->n_out; o++)
@@ -623,13 +375,13 @@ static void load_inputs(struct emit *e)
     for (int i = 0; i < e->f->n_in; i++) {
         if (!is_once(e, i))
             continue;
-        load_words(e, words, e->addr[i], operand_size(e, i));
-        e->once[i] = value_of(e, words, 0, operand_dtype(e, i));
+        words_load(&e->words, words, e->addr[i], operand_size(e, i));
+        e->once[i] = words_value(&e->words, words, 0, operand_dtype(e, i));
     }
     for (int u = 0; u < e->c->unroll; u++)
         for (int i = 0; i < e->f->n_in; i++)
             if (!is_once(e, i))
-                load_words(e, e->groups[u].word[i], address(e, &e->groups[u], i),
+                words_load(&e->words, e->groups[u].word[i], address(e, &e->groups[u], i),
                            operand_size(e, i) * operand_lanes(e, i));
 }
 
@@ -643,8 +395,9 @@ static void store_group(struct emit *e, const struct group *g)
     for (int o = 0; o < e->f->n_out; o++) {
         int operand = e->f->n_in + o;
 
-        words_of(e, words, g->result[o], e->c->lanes, operand_dtype(e, operand));
-        store_words(e, words, address(e, g, operand), operand_size(e, operand) * e->c->lanes);
+        words_pack(&e->words, words, g->result[o], e->c->lanes, operand_dtype(e, operand));
+        words_store(&e->words, words, address(e, g, operand),
+                    operand_size(e, operand) * e->c->lanes);
     }
     spv_do(&e->m, SpvOpBranch, after);
     spv_label(&e->m, after);
@@ -655,9 +408,9 @@ static void make_zero(struct emit *e)
 {
     uint32_t bits = is_wide(e) ? 63 : 31;
 
-    e->zero = spv_op(&e->m, SpvOpShiftRightLogical, e->t_index, e->n_groups, u32(e, bits));
+    e->words.zero = spv_op(&e->m, SpvOpShiftRightLogical, e->t_index, e->n_groups, u32(e, bits));
     if (is_wide(e))
-        e->zero = spv_op(&e->m, SpvOpUConvert, e->t_u32, e->zero);
+        e->words.zero = spv_op(&e->m, SpvOpUConvert, e->t_u32, e->words.zero);
 }
 
 static uint32_t write_main(struct emit *e)
@@ -700,6 +453,9 @@ enum err elem_emit(uint32_t **words, size_t *n, const struct fx *f, const struct
     e->t_u32 = spv_type_int(&e->m, 32, false);
     e->t_u64 = spv_type_int(&e->m, 64, false);
     e->t_index = is_wide(e) ? e->t_u64 : e->t_u32;
+    e->words =
+        (struct words){ .m = &e->m, .align = c->align, .t_u32 = e->t_u32, .t_u64 = e->t_u64 };
+    e->words.native_half = c->flags & ELEM_NATIVE_HALF;
     declare_args(e);
     struct spv_entry entry = { .function = write_main(e), .local_size = c->threads };
     entry.variables = e->variables;
