@@ -132,13 +132,14 @@ static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
 static void plan_rows(struct job *j)
 {
     const struct reduce_plan *p = j->r->plan;
-    uint64_t loads = p->n_red / j->held + 1, lanes = loads / LOADS_IN_FLIGHT + 1;
+    uint64_t loads = (p->n_red + j->held - 1) / j->held;
+    uint64_t lanes = (loads + LOADS_IN_FLIGHT - 1) / LOADS_IN_FLIGHT;
     uint32_t max = launch_log2(j->workgroup), log2;
     uint64_t busy = launch_busy_groups() * j->workgroup;
 
     j->args.run = p->red.n ? (uint32_t)p->red.dim[p->red.n - 1] : 1;
     if (j->v->wide) /* lanes beyond a run would idle */
-        max = MIN(max, launch_log2(j->args.run / j->held + 1));
+        max = MIN(max, launch_log2((j->args.run + j->held - 1) / j->held));
     log2 = MIN(launch_log2(lanes), max);
     while (log2 < max && (1ull << log2) < loads && p->n_out << log2 < busy)
         log2++;
@@ -289,12 +290,13 @@ out:
     return err;
 }
 
-/* Joins the slices: the parts are a matrix of slices times outputs. */
+/* Joins the slices: the parts are a matrix of slices times outputs. As many rows of a workgroup go
+ * along the slices as leave two rounds of loads to each. */
 static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
 {
     uint64_t n_out = j->args.n_out, slices = j->args.slices;
-    uint32_t all = launch_log2(j->workgroup),
-             cols = MIN(launch_log2(n_out), MIN(MAX_LOG2_COLS, all));
+    uint32_t all = launch_log2(j->workgroup);
+    uint32_t cols = all - MIN(all, launch_log2(slices / (2 * LOADS_IN_FLIGHT)));
     struct reduce_args args = { .in_addr = j->args.out_addr,
                                 .n_out = n_out,
                                 .n_red = slices,
@@ -304,11 +306,10 @@ static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
                                 .chunk = slices,
                                 .slices = 1,
                                 .run = (uint32_t)n_out,
-                                .n_outer = 1 };
+                                .n_outer = 1,
+                                .log2_team = cols };
     enum err err;
 
-    cols = MAX(cols, all - MIN(all, launch_log2(slices)));
-    args.log2_team = cols;
     vk_enc_scratch_read(e, args.in_addr, n_out * slices * j->r->part_bytes);
     TRY(bind_out(e, j, &args.out_addr, j->r->out ? 0 : n_out));
     TRY(dispatch(e, j, &args,

@@ -90,12 +90,11 @@ static enum err set_rows(struct vk_enc *e, struct softmax_args *a, const struct 
     return vk_enc_args(e, &a->row_walk, &walk, sizeof walk);
 }
 
-/* Lanes for a row: one per block when it is short, else one for SOFTMAX_BLOCKS of them. False where
- * a workgroup cannot hold it. */
-static bool fit_row(uint32_t *log2_team, uint32_t *workgroup, uint64_t blocks)
+/* Lanes for a row: one per block when it is short, else one for per_lane of them. False where a
+ * workgroup cannot hold it. */
+static bool fit_row(uint32_t *log2_team, uint32_t *workgroup, uint64_t blocks, uint32_t per_lane)
 {
-    uint64_t lanes =
-        blocks <= SHORT_BLOCKS ? blocks : (uint64_t)ceil_div((int64_t)blocks, SOFTMAX_BLOCKS);
+    uint64_t lanes = blocks <= SHORT_BLOCKS ? blocks : (blocks + per_lane - 1) / per_lane;
 
     *log2_team = launch_log2(lanes);
     *workgroup = MAX(launch_workgroup(), 1u << MIN(*log2_team, 16));
@@ -121,16 +120,16 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     bool aligned = is_aligned(in);
     /* A row that starts inside a block may touch one more. */
     uint64_t blocks = (row_len * dt_size((enum dtype)in->dtype) + (aligned ? 0 : 30)) / 16;
-    uint32_t workgroup;
+    uint32_t workgroup, per_lane = SOFTMAX_BLOCKS + !aligned;
     uint64_t groups;
     const struct vk_pipe *pipe;
     enum err err;
 
-    bool has_parts = !fit_row(&a.log2_team, &workgroup, blocks);
+    bool has_parts = !fit_row(&a.log2_team, &workgroup, blocks, per_lane);
     if (has_parts) {
         workgroup = launch_workgroup();
         a.log2_team = launch_log2(workgroup);
-        a.pieces = (uint32_t)ceil_div((int64_t)blocks, workgroup * SOFTMAX_BLOCKS);
+        a.pieces = (uint32_t)ceil_div((int64_t)blocks, workgroup * per_lane);
         TRY(logsumexp(e, in, NULL, &a.parts_addr));
         vk_enc_scratch_read(e, a.parts_addr, a.n_rows * 8);
     }

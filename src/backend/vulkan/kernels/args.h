@@ -112,7 +112,7 @@ struct reduce_args {
 };
 
 /* Softmax over rows of consecutive elements; the output is row-major. */
-#define SOFTMAX_BLOCKS 4 /* of 16 bytes that a lane holds */
+#define SOFTMAX_BLOCKS 4 /* of 16 bytes that a lane holds; one more where rows have edges */
 struct softmax_args {
     A_ADDR in_addr, out_addr;
     A_ADDR parts_addr; /* rows longer than a team holds: logsumexp parts of every row */

@@ -62,10 +62,24 @@ void rows_single(inout PART part, int64_t base, uvec3 rows)
     }
 }
 
+PART load_part(int64_t base, uint r)
+{
+    return AT(PartBuf, p.in_addr, PART_BYTES, base + row_offset(r));
+}
+
 void rows_parts(inout PART part, int64_t base, uvec3 rows)
 {
-    for (uint r = rows.x; r < rows.y; r += rows.z)
-        part = part_join(part, AT(PartBuf, p.in_addr, PART_BYTES, base + row_offset(r)));
+    uint step = rows.z, last = rows.y - 1u;
+    for (uint r = rows.x; r < rows.y; r += 4u * step) {
+        PART a = load_part(base, r);
+        PART b = load_part(base, min(r + step, last));
+        PART c = load_part(base, min(r + 2u * step, last));
+        PART d = load_part(base, min(r + 3u * step, last));
+        part = part_join(part, a);
+        part = part_select(part, part_join(part, b), r + step <= last);
+        part = part_select(part, part_join(part, c), r + 2u * step <= last);
+        part = part_select(part, part_join(part, d), r + 3u * step <= last);
+    }
 }
 
 // As team_join, for all held outputs between the same two barriers; the lanes of the first row have

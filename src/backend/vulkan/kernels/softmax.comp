@@ -1,7 +1,7 @@
 #version 450
-// Softmax over rows of consecutive elements. A team of lanes holds a whole row in registers,
-// SOFTMAX_BLOCKS times 16 bytes per lane; with HAS_PARTS the rows are longer than that, their largest
-// values and sums are there already (logsumexp parts), and a workgroup scales a piece of a row.
+// Softmax over rows of consecutive elements. A team of lanes holds a whole row in registers, some
+// blocks of 16 bytes per lane; with HAS_PARTS the rows are longer than that, their largest values and
+// sums are there already (logsumexp parts), and a workgroup scales a piece of a row.
 //
 // Rows start at any address, so blocks are counted from the 16-byte boundary at or below the first
 // element, and a block that sticks out of its row is read and written element by element.
@@ -25,15 +25,17 @@ PART part_xor(PART v, uint mask)
 ARGS(softmax_args);
 BUF(PartBuf, PART, 8);
 
-// The blocks that this lane holds. Everything below is written out for the four of them instead of
-// looping, so that they stay in registers.
-uvec4 words[SOFTMAX_BLOCKS];
-VAL v[SOFTMAX_BLOCKS][DT_PER16];
-int64_t first[SOFTMAX_BLOCKS]; // element of the row that the block begins with
-bool held[SOFTMAX_BLOCKS];
+// The blocks that this lane holds. Everything below is written out for each of them instead of
+// looping, so that they stay in registers. A row with edges touches one block more than its length
+// asks for: the fifth block keeps that from doubling the team.
+#define MAX_BLOCKS (SOFTMAX_BLOCKS + 1)
+uvec4 words[MAX_BLOCKS];
+VAL v[MAX_BLOCKS][DT_PER16];
+int64_t first[MAX_BLOCKS]; // element of the row that the block begins with
+bool held[MAX_BLOCKS];
 uint64_t in_row, out_row;
 float largest; // of the row, or of what this lane holds of it
-#define ALL_BLOCKS(f) f(0); f(1); f(2); f(3)
+#define ALL_BLOCKS(f) f(0); f(1); f(2); f(3); if (HAS_EDGES) f(4)
 
 bool is_inside(int64_t at)
 {
@@ -132,8 +134,9 @@ void main()
     in_row = p.in_addr + uint64_t(offset * int64_t(DT_BYTES));
     out_row = p.out_addr + row * uint64_t(p.row_len) * uint64_t(DT_BYTES);
     int64_t shift = int64_t((uint(in_row) & 15u) / uint(DT_BYTES));
-    [[unroll]] for (int k = 0; k < SOFTMAX_BLOCKS; k++) {
-        uint block = ((group % p.pieces) * uint(SOFTMAX_BLOCKS) + uint(k)) * team + lane;
+    uint per_lane = uint(HAS_EDGES ? MAX_BLOCKS : SOFTMAX_BLOCKS);
+    [[unroll]] for (int k = 0; k < MAX_BLOCKS; k++) {
+        uint block = ((group % p.pieces) * per_lane + uint(k)) * team + lane;
         first[k] = int64_t(block) * int64_t(DT_PER16) - shift;
         held[k] = first[k] < (live ? int64_t(p.row_len) : -16l);
     }
