@@ -126,6 +126,7 @@ static const char usage[] =
     "cpu|gpu]\n"
     "\n"
     "Measures the cases of the table with warm-up and medians; GPU times come from timestamps.\n"
+    "--one-shot N adds N elements once and ends.\n"
     "Targets are those of an NVIDIA H200 with 512 MB operands and 4096 x 4096 products.\n";
 
 static int parse(int argc, char **argv)
@@ -144,6 +145,8 @@ static int parse(int argc, char **argv)
             bench_options.megabytes = strtoul(value, NULL, 10);
         else if (strcmp(argv[i], "--edge") == 0)
             bench_options.edge = atoi(value);
+        else if (strcmp(argv[i], "--one-shot") == 0)
+            bench_options.one_shot = atoi(value);
         else if (strcmp(argv[i], "--seconds") == 0)
             bench_options.seconds = atof(value);
         else if (strcmp(argv[i], "--device") == 0 && strcmp(value, "cpu") == 0)
@@ -169,8 +172,17 @@ static void size_by_device(void)
         bench_options.edge = fast ? 4096 : 512;
 }
 
+static int run_all(mlx_stream stream, double began)
+{
+    if (bench_options.one_shot > 0)
+        return bench_add_once(bench_options.one_shot, stream);
+    return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream);
+}
+
 int cmd_bench(int argc, char **argv)
 {
+    double began = bench_now();
+
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(usage, stdout);
         return 0;
@@ -179,15 +191,16 @@ int cmd_bench(int argc, char **argv)
         fputs(usage, stderr);
         return 1;
     }
+    bench_options.program = "/proc/self/exe";
     gate_set_int(GATE_VK_TIMING, 1);
-    size_by_device();
     mlx_device device = mlx_device_new_type(bench_options.device, 0);
     int failed = 1;
     if (mlx_set_default_device(device) == 0) {
         mlx_stream stream = mlx_stream_new();
+        size_by_device();
         failed = mlx_get_default_stream(&stream, device);
         if (!failed)
-            failed = bench_startup(stream) + run_cases(stream) + bench_latency(stream);
+            failed = run_all(stream, began);
         mlx_stream_free(stream);
     }
     mlx_device_free(device);

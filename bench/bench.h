@@ -39,7 +39,9 @@ struct bench_options {
     int edge;           /* side of the square matrices; 0 = by device */
     double seconds;     /* time per case */
     bool json;
+    int one_shot; /* elements: set up, add once, end; 0 = the whole bench */
     mlx_device_type device;
+    const char *program; /* to run itself again */
 };
 extern struct bench_options bench_options;
 
@@ -57,6 +59,11 @@ double bench_median(double *v, int n);
 /* Total nanoseconds that the GPU was busy, by timestamps; needs the timing setting. */
 double bench_gpu_seconds(void);
 
-/* Tables of their own, after the cases. */
+/* One line: name, what, microseconds and the most they may be (0 = no target). */
+void bench_report(const char *name, const char *what, double us, double target);
+
+/* Tables of their own. began is when the command started, before any device was opened. */
+int bench_startup(mlx_stream s, double began);
 int bench_latency(mlx_stream s);
-int bench_startup(mlx_stream s);
+/* Upload, add, read-back of n elements once. */
+int bench_add_once(int n, mlx_stream s);

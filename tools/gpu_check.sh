@@ -25,11 +25,14 @@ JSON
 fi
 export MLX_DEFAULT_DEVICE=gpu MLX_VK_CACHE_DIR=${MLX_VK_CACHE_DIR:-$work/cache}
 
-# The carried dynamic linker with the carried libraries first, then the machine's (the driver's).
-system=$(ldconfig -p | awk '/=> \// { print $NF }' | xargs -n1 dirname | sort -u | paste -sd:)
-run() {
-    "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib:$system" "$@"
-}
+# The machine's own C library, unless it is older than the one the programs were built with: then the
+# carried loader runs them with the carried one.
+export LD_LIBRARY_PATH=$here/lib
+loader=()
+if ! "$here/bin/mlx" --version >/dev/null 2>&1; then
+    system=$(ldconfig -p | awk '/=> \// { print $NF }' | xargs -n1 dirname | sort -u | paste -sd:)
+    loader=("$here/libc/ld-linux-x86-64.so.2" --library-path "$here/lib:$here/libc:$system")
+fi
 
 passed=0
 failed=0
@@ -37,8 +40,7 @@ run_tests() {
     for program in "$here"/bin/unit_* "$here"/bin/ops_*; do
         [ -f "$program" ] || continue
         log=$work/$(basename "$program").log
-        if timeout 300 "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib:$system" \
-            "$program" >"$log" 2>&1; then
+        if timeout 300 "${loader[@]}" "$program" >"$log" 2>&1; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
@@ -52,9 +54,9 @@ run_tests() {
 for part in "${parts[@]}"; do
     echo "== $part"
     case $part in
-    info) run "$here/bin/mlx" info ;;
+    info) "${loader[@]}" "$here/bin/mlx" info ;;
     tests) run_tests ;;
-    bench) run "$here/bin/mlx" bench "$@" ;;
+    bench) "${loader[@]}" "$here/bin/mlx" bench "$@" ;;
     *) echo "check.sh: unknown part '$part'" >&2; exit 1 ;;
     esac
 done

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Packs what a GPU machine needs to check this build: the command, the test programs, and the
-# libraries they load (the C library and its loader included, so that the machine's own version does
-# not matter). Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
+# libraries they load; the C library and its loader apart, for a machine whose own is older. Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
 # usage: pack_gpu.sh BUILD ARCHIVE.tar.xz
 set -eu
 build=$1
@@ -11,7 +10,7 @@ top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 out=$top/gpu_check
 
-mkdir -p "$out/bin" "$out/lib"
+mkdir -p "$out/bin" "$out/lib" "$out/libc"
 programs=("$build/mlx")
 for program in "$build"/tests/unit_* "$build"/tests/ops_*; do
     [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
@@ -28,7 +27,10 @@ loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }'
     done
     echo "$loader"
 } | sort -u | while read -r library; do
-    cp -L "$library" "$out/lib/"
+    case $(basename "$library") in
+    ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so*) cp -L "$library" "$out/libc/" ;;
+    *) cp -L "$library" "$out/lib/" ;;
+    esac
 done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
 cp "$here/gpu_check.sh" "$out/check.sh"

@@ -9,6 +9,7 @@
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/fault.h"
 #include "backend/vulkan/pipeline_cache.h"
+#include "core/clock.h"
 #include "core/gate.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -133,7 +134,9 @@ static enum err create_instance(void)
         info.enabledExtensionCount = ARRAY_LEN(extensions);
         info.ppEnabledExtensionNames = extensions;
     }
+    int64_t begin = clock_ns();
     TRY(vk_check(vk.CreateInstance(&info, NULL, &vk_dev.instance), "vkCreateInstance"));
+    stat_add(STAT_DRIVER_OPEN_NANOSECONDS, (uint64_t)(clock_ns() - begin));
     TRY(vk_load_instance(vk_dev.instance));
     if (validate && vk.CreateDebugUtilsMessengerEXT)
         TRY(vk_check(
@@ -304,8 +307,10 @@ static enum err create_device(void)
         .enabledExtensionCount = (uint32_t)vk_phys_enable(&features, extensions, &vk_dev.phys),
         .ppEnabledExtensionNames = extensions,
     };
+    int64_t begin = clock_ns();
     TRY(vk_check(vk.CreateDevice(vk_dev.phys.handle, &info, NULL, &vk_dev.handle),
                  "vkCreateDevice"));
+    stat_add(STAT_DRIVER_OPEN_NANOSECONDS, (uint64_t)(clock_ns() - begin));
     TRY(vk_load_device(vk_dev.handle));
     get_queues(&plan);
 out:
@@ -390,25 +395,17 @@ enum err vk_queue_submit(struct vk_queue *q, const VkSubmitInfo *info, VkFence f
     return vk_check(r, "vkQueueSubmit");
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 enum err vk_fence_wait(VkFence fence)
 {
     /* A software device needs the core that a spinning thread would occupy. */
-    int64_t until = now_ns() + (vk_limits_get()->is_software ? 0 : SPIN_NS);
+    int64_t until = clock_ns() + (vk_limits_get()->is_software ? 0 : SPIN_NS);
     VkResult r;
 
     do {
         r = vk.GetFenceStatus(vk_dev.handle, fence);
         if (r != VK_NOT_READY)
             return vk_check(r, "vkGetFenceStatus");
-    } while (now_ns() < until);
+    } while (clock_ns() < until);
     stat_add(STAT_HOST_WAITS, 1);
     return vk_check(vk.WaitForFences(vk_dev.handle, 1, &fence, VK_TRUE, UINT64_MAX),
                     "vkWaitForFences");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/vulkan/device.h"
+#include "core/clock.h"
 #include "core/gate.h"
 #include "core/log.h"
 
@@ -28,14 +29,6 @@ static VEC(struct event) events;
  * the smallest difference observed is the best estimate. */
 static int64_t gpu_offset = INT64_MAX;
 static bool will_write;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void write_event(FILE *f, const struct event *e)
 {
@@ -86,7 +79,7 @@ bool trace_is_on(void)
 
 int64_t trace_span_begin(void)
 {
-    return trace_is_on() ? now_ns() : 0;
+    return trace_is_on() ? clock_ns() : 0;
 }
 
 void trace_span_end(const char *name, int64_t begin)
@@ -94,7 +87,7 @@ void trace_span_end(const char *name, int64_t begin)
     if (!begin || !trace_is_on())
         return;
     pthread_mutex_lock(&event_lock);
-    add_event(&(struct event){ name, TRACK_CPU, (int)gettid(), begin, now_ns() });
+    add_event(&(struct event){ name, TRACK_CPU, (int)gettid(), begin, clock_ns() });
     pthread_mutex_unlock(&event_lock);
 }
 
@@ -136,7 +129,7 @@ void trace_dispatch_end(struct trace_slot *t, VkCommandBuffer cmd, const char *n
 void trace_collect(struct trace_slot *t, int track)
 {
     double period = vk_dev.phys.props.limits.timestampPeriod;
-    int64_t now = now_ns();
+    int64_t now = clock_ns();
     uint64_t ticks[2];
 
     for (uint32_t i = 0; i < t->names.n; i++) {
