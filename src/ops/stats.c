@@ -165,9 +165,11 @@ enum err ops_logsumexp(struct arr **out, struct arr *a, const struct ops_axes *x
     if (a->size == 0)
         return err_set(ERR_ARG, "[logsumexp] Received empty array.");
     TRY(check_scalar(a, x->axes, "logsumexp"));
-    if (!is_last_axis(a, x->axes))
-        return logsumexp_by_parts(out, a, x, s);
     TRY(ops_astype(&r, a, dt_at_least_float(dtype_of(a)), s));
+    if (!is_last_axis(a, x->axes)) { /* a difference of unsigned numbers would wrap around */
+        err = logsumexp_by_parts(out, r, x, s);
+        goto out;
+    }
     arr_shape(&shape, a);
     shape.d[shape.ndim - 1] = 1;
     STEP(r, ops_node(&next, r, &(struct ops_node){ OP_LOGSUMEXP, dtype_of(r), &shape, NULL }, s));
