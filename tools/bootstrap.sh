@@ -12,6 +12,7 @@ cmake                          build
 ninja-build                    build
 pkg-config                     finds the libraries
 python3                        build-time generators and checks
+python3-numpy                  expected values of the op tests
 clang-format                   format check
 glslc                          compiles the GLSL kernels
 spirv-tools                    checks the compiled kernels
@@ -41,6 +42,7 @@ if ! command -v dpkg-query >/dev/null; then
     for module in openblas lapacke cmocka; do
         pkg-config --exists "$module" 2>/dev/null || absent="$absent $module"
     done
+    python3 -c "import numpy" 2>/dev/null || absent="$absent numpy"
     [ -z "$absent" ] && exit 0
     echo "bootstrap.sh: not found:$absent" >&2
     explain "$names"

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Runs the op cases through MLX itself, to see whether their expected values are MLX's.
+
+usage: check_against_mlx.py PYTHON TABLE
+
+PYTHON is an interpreter that has mlx and numpy, TABLE is what gen_cases.py wrote. Prints the rows
+that differ and, at the end, how many agree. Not part of the build: MLX is no dependency.
+"""
+
+import collections
+import struct
+import subprocess
+import sys
+
+DTYPES = ["bool_", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+          "float16", "float32", "float64", "bfloat16", "complex64"]
+# rtol by dtype, as in tests/ops/cases.c
+RTOL = {"float16": 1e-3, "bfloat16": 1e-2, "float64": 1e-12}
+ATOL = {"float16": 1e-7, "float64": 1e-15}
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, fmt):
+        values = struct.unpack_from("<" + fmt, self.data, self.at)
+        self.at += struct.calcsize("<" + fmt)
+        return values if len(values) > 1 else values[0]
+
+    def some(self, n, code):
+        values = struct.unpack_from(f"<{n}{code}", self.data, self.at)
+        self.at += struct.calcsize(f"<{n}{code}")
+        return list(values)
+
+    def text(self):
+        n = self.take("H")
+        self.at += n
+        return self.data[self.at - n:self.at].decode()
+
+    def array(self):
+        """(dtype name, NumPy array; bfloat16 as its bits)"""
+        import numpy as np
+        code, ndim = self.take("BB")
+        shape = self.some(ndim, "i")
+        size = self.take("I")
+        name = DTYPES[code]
+        kind = {"bool_": "bool", "bfloat16": "uint16"}.get(name, name)
+        values = np.frombuffer(self.data, kind, size // np.dtype(kind).itemsize, self.at)
+        self.at += size
+        return name, values.reshape(shape)
+
+    def param(self):
+        kind = self.take("c")
+        if kind == b"i":
+            return self.some(self.take("H"), "q")
+        return self.take("d") if kind == b"d" else self.text()
+
+
+class Unreachable(Exception):
+    """Python has no way to ask for this."""
+
+
+def load(mx, name, values):
+    import numpy as np
+    if name == "bfloat16":
+        return mx.array(values).view(mx.bfloat16)
+    return mx.array(np.array(values), dtype=getattr(mx, name))
+
+
+def as_numpy(mx, a):
+    """float64 or complex128 for floating results, else the integers themselves."""
+    import numpy as np
+    if a.dtype == mx.bfloat16:
+        a = a.astype(mx.float32)
+    x = np.array(a)
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def apply_view(mx, a, kind, numbers):
+    if kind == 0:
+        return mx.transpose(a, numbers)
+    if kind == 1:
+        triples = [numbers[i:i + 3] for i in range(0, len(numbers), 3)]
+        return a[tuple(slice(*t) for t in triples)]
+    return mx.broadcast_to(a, numbers) if kind == 2 else mx.reshape(a, numbers)
+
+
+def special_calls(mx):
+    """Functions whose Python form differs from (inputs, params) in order."""
+    r = mx.random
+
+    def dt(p):
+        return getattr(mx, DTYPES[p[0]])
+
+    def bits(i, p):
+        # Python has no bits(); an even number of words is what split() gives.
+        n = 1
+        for d in p[0]:
+            n *= d
+        if p[1][0] != 4 or n % 2 or not n:
+            raise Unreachable
+        return mx.reshape(r.split(i[0], n // 2), p[0])
+
+    def seeded(_i, _p):
+        raise Unreachable
+
+    def nan_to_num(i, p):
+        return mx.nan_to_num(i[0], p[0], p[2] if p[1][0] else None, p[4] if p[3][0] else None)
+
+    def index(i, p):
+        return i[0][tuple(slice(*t) for t in zip(*p))]
+
+    def elements(i, p):
+        n = 1
+        for axis in p[0]:
+            n *= i[0].shape[axis]
+        return mx.array(1 / n if p[1][0] else n, dtype=dt(p[2]))
+
+    return {
+        "random_seed": seeded, "nan_to_num": nan_to_num, "slice": index,
+        "number_of_elements": elements,
+        "round": lambda i, p: mx.round(i[0], p[0][0]),
+        "astype": lambda i, p: i[0].astype(dt(p[0])),
+        "view": lambda i, p: i[0].view(dt(p[0])),
+        "isclose": lambda i, p: mx.isclose(*i, p[0], p[1], equal_nan=bool(p[2][0])),
+        "allclose": lambda i, p: mx.allclose(*i, p[0], p[1], equal_nan=bool(p[2][0])),
+        "array_equal": lambda i, p: mx.array_equal(*i, equal_nan=bool(p[0][0])),
+        "zeros": lambda i, p: mx.zeros(p[0], dt(p[1])), "ones": lambda i, p: mx.ones(p[0], dt(p[1])),
+        "full": lambda i, p: mx.full(p[0], i[0].astype(dt(p[1]))),
+        "full_like": lambda i, p: mx.full_like(i[0], i[1], dtype=dt(p[0])),
+        "eye": lambda i, p: mx.eye(p[0][0], p[1][0], p[2][0], dt(p[3])),
+        "identity": lambda i, p: mx.identity(p[0][0], dt(p[1])),
+        "tri": lambda i, p: mx.tri(p[0][0], p[1][0], p[2][0], dt(p[3])),
+        "arange": lambda i, p: mx.arange(p[0], p[1], p[2], dt(p[3])),
+        "linspace": lambda i, p: mx.linspace(p[0], p[1], p[2][0], dtype=dt(p[3])),
+        "copy": lambda i, p: mx.array(i[0]),
+        "contiguous": lambda i, p: mx.contiguous(i[0], bool(p[0][0])),
+        "as_strided": lambda i, p: mx.as_strided(i[0], p[0], p[1], p[2][0]),
+        "broadcast_arrays": lambda i, p: mx.broadcast_arrays(*i),
+        "concatenate": lambda i, p: mx.concatenate(i, None), "stack": lambda i, p: mx.stack(i),
+        "concatenate_axis": lambda i, p: mx.concatenate(i, p[0][0]),
+        "stack_axis": lambda i, p: mx.stack(i, p[0][0]),
+        "split": lambda i, p: mx.split(i[0], p[0][0], p[1][0]),
+        "split_sections": lambda i, p: mx.split(i[0], p[0], p[1][0]),
+        "pad": lambda i, p: pad(mx, i, p),
+        "pad_symmetric": lambda i, p: mx.pad(i[0], p[0][0], p[1], i[1]),
+        "take_axis": lambda i, p: mx.take(*i, axis=p[0][0]),
+        "repeat": lambda i, p: mx.repeat(i[0], p[0][0]),
+        "repeat_axis": lambda i, p: mx.repeat(i[0], p[0][0], p[1][0]),
+        "tile": lambda i, p: mx.tile(i[0], p[0]),
+        "reshape": lambda i, p: mx.reshape(i[0], p[0]),
+        "broadcast_to": lambda i, p: mx.broadcast_to(i[0], p[0]),
+        "unflatten": lambda i, p: mx.unflatten(i[0], p[0][0], p[1]),
+        "addmm": lambda i, p: mx.addmm(*i, p[0], p[1]),
+        "divmod": lambda i, p: mx.divmod(*i),
+        "random_key": lambda i, p: r.key(p[0][0]),
+        "random_bits": bits,
+        "random_split": lambda i, p: list(r.split(i[0])),
+        "random_split_num": lambda i, p: r.split(i[0], p[0][0]),
+        "random_uniform": lambda i, p: r.uniform(i[0], i[1], p[0], dt(p[1]), i[2]),
+        "random_normal": lambda i, p: r.normal(p[0], dt(p[1]), p[2], p[3], i[0]),
+        "random_normal_broadcast": lambda i, p: r.normal(p[0], dt(p[1]), i[0], i[1], i[2]),
+        "random_randint": lambda i, p: r.randint(i[0], i[1], p[0], dt(p[1]), i[2]),
+        "random_bernoulli": lambda i, p: r.bernoulli(i[0], p[0], i[1]),
+    }
+
+
+def pad(mx, i, p):
+    widths = [(0, 0)] * i[0].ndim
+    for axis, low, high in zip(*p[:3]):
+        widths[axis] = (low, high)
+    return mx.pad(i[0], widths, p[3], i[1])
+
+
+# Functions with a suffix in C that Python tells apart by the argument.
+SUFFIXES = ("_axes", "_axis")
+WITH_PRECISE = ("softmax",)
+
+
+def plain_call(mx, fn, inputs, params):
+    name = next((fn[:-5] for s in SUFFIXES if fn.endswith(s)), fn)
+    f = getattr(mx, name)
+    axis = {} if name == fn else {"axis": params.pop(0)}
+    if "axis" in axis and fn.endswith("_axis"):
+        axis["axis"] = axis["axis"][0]
+    if name == "transpose" and axis:
+        return f(inputs[0], axis["axis"])
+    if name in ("sum", "prod", "min", "max", "all", "any", "mean", "logsumexp", "argmin", "argmax",
+                "var", "std"):
+        extra = {"ddof": params[1][0]} if name in ("var", "std") else {}
+        return f(inputs[0], keepdims=bool(params[0][0]), **axis, **extra)
+    if name in WITH_PRECISE:
+        return f(inputs[0], precise=bool(params[0][0]), **axis)
+    numbers = [p[0] if isinstance(p, list) else p for p in params]
+    return f(*inputs, *axis.values(), *numbers)
+
+
+def call(mx, special, fn, inputs, params):
+    result = special[fn](inputs, params) if fn in special else plain_call(mx, fn, inputs, params)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def differs(mx, got, want, tolerance, scale):
+    """What is wrong with one result, or None."""
+    import numpy as np
+    name, values = want
+    if got.dtype != getattr(mx, name):
+        return f"dtype {got.dtype}, table says {name}"
+    expected = as_numpy(mx, load(mx, name, values))
+    actual = as_numpy(mx, got)
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape}, table says {expected.shape}"
+    if expected.dtype.kind not in "fc":
+        bad = actual != expected
+    else:
+        rtol = 0 if tolerance in (1, 2) else RTOL.get(name, 1e-5)
+        with np.errstate(all="ignore"):
+            limit = rtol * (np.abs(expected) + scale) + (ATOL.get(name, 1e-8) if rtol else 0)
+            bad = ~((np.abs(actual - expected) <= limit) | (actual == expected) |
+                    (np.isnan(actual) & np.isnan(expected)))
+    if not bad.any():
+        return None
+    at = tuple(np.argwhere(bad)[0])
+    return f"{int(bad.sum())} of {bad.size} differ, first at {at}: {actual[at]} for {expected[at]}"
+
+
+def read_row(mx, reader):
+    family, fn, note = reader.text(), reader.text(), reader.text()
+    inputs = []
+    for _ in range(reader.take("B")):
+        a = None
+        if reader.take("B"):
+            a = load(mx, *reader.array())
+            for _ in range(reader.take("B")):
+                kind, n = reader.take("BB")
+                a = apply_view(mx, a, kind, reader.some(n, "i"))
+        inputs.append(a)
+    params = [reader.param() for _ in range(reader.take("B"))]
+    outputs = [reader.array() for _ in range(reader.take("B"))]
+    tolerance, scale, _ = reader.take("BdB")
+    return family, fn, note, inputs, params, outputs, tolerance, scale
+
+
+def worker(table):
+    import mlx.core as mx
+    mx.set_default_device(mx.cpu)
+    special = special_calls(mx)
+    with open(table, "rb") as f:
+        reader = Reader(f.read())
+    reader.at = 4
+    agree, differ, unreachable = (collections.Counter() for _ in range(3))
+    for _ in range(reader.take("I")):
+        family, fn, note, inputs, params, outputs, tolerance, scale = read_row(mx, reader)
+        try:
+            results = call(mx, special, fn, inputs, params)
+            problem = next(filter(None, (differs(mx, g, w, tolerance, scale)
+                                         for g, w in zip(results, outputs))), None)
+            if len(results) != len(outputs):
+                problem = f"{len(results)} results, table has {len(outputs)}"
+        except Unreachable:
+            unreachable[family] += 1
+            continue
+        except Exception as e:  # whatever MLX raises is a difference
+            problem = f"{type(e).__name__}: {str(e)[:100]}"
+        (differ if problem else agree)[family] += 1
+        if problem:
+            print(f"{fn} {note}: {problem}")
+    for family in sorted(agree | differ):
+        print(f"{family:12} {agree[family]:5} agree {differ[family]:4} differ")
+    print(f"{agree.total()} rows agree with MLX, {differ.total()} differ, {unreachable.total()} "
+          "cannot be asked from Python")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--worker":
+        worker(sys.argv[2])
+    else:
+        sys.exit(subprocess.run([sys.argv[1], "-B", __file__, "--worker", sys.argv[2]],
+                                check=False).returncode)
