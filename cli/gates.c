@@ -13,17 +13,47 @@ static void print_value(enum gate id)
         printf("%-10" PRId64, gate_int(id));
 }
 
-int cmd_gates(int argc, char **argv)
+static void print_values(void)
 {
-    if (argc > 1) {
-        fputs("usage: mlx gates\n\nLists every setting: variable, value, meaning.\n",
-              strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-        return strcmp(argv[1], "--help") == 0 ? 0 : 1;
-    }
     for (int i = 0; i < GATE_COUNT; i++) {
         printf("%-34s ", gate_table[i].variable);
         print_value((enum gate)i);
         printf(" %s\n", gate_table[i].text);
     }
-    return 0;
+}
+
+static void print_default(const struct gate_info *g)
+{
+    if (g->kind == GATE_KIND_TEXT)
+        printf("unset");
+    else if (g->kind == GATE_KIND_BOOL)
+        printf("%s", g->def ? "on" : "off");
+    else
+        printf("%" PRId64 " (%" PRId64 " to %" PRId64 ")", g->def, g->min, g->max);
+}
+
+static void print_markdown(void)
+{
+    puts("# Settings\n\nEnvironment variables, read once; written by `mlx gates --markdown`.\n");
+    puts("| variable | default | meaning |\n|---|---|---|");
+    for (int i = 0; i < GATE_COUNT; i++) {
+        printf("| `%s` | ", gate_table[i].variable);
+        print_default(&gate_table[i]);
+        printf(" | %s |\n", gate_table[i].text);
+    }
+}
+
+int cmd_gates(int argc, char **argv)
+{
+    if (argc == 1) {
+        print_values();
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--markdown") == 0) {
+        print_markdown();
+        return 0;
+    }
+    fputs("usage: mlx gates [--markdown]\n\nLists every setting: variable, value, meaning.\n",
+          strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+    return strcmp(argv[1], "--help") == 0 ? 0 : 1;
 }

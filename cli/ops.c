@@ -53,18 +53,38 @@ static void print_table(void)
                op_table[op].flags & OPF_FUSE ? "yes" : "-");
 }
 
+static void print_markdown(void)
+{
+    puts("# Ops\n\nEvery op of the graph and the backends that run it; written by `mlx ops "
+         "--markdown`.\n");
+    puts("| op | CPU | Vulkan | part of elementwise programs |\n|---|---|---|---|");
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++)
+        printf("| %s | %s | %s | %s |\n", op_name((enum op_id)op),
+               runs(dev_backend(DEV_CPU), (enum op_id)op) ? "yes" : "no",
+               runs(dev_backend(DEV_GPU), (enum op_id)op) ? "yes" : "no",
+               op_table[op].flags & OPF_FUSE ? "yes" : "");
+}
+
+static const struct {
+    const char *option;
+    void (*print)(void);
+} forms[] = { { "--summary", print_summary }, { "--markdown", print_markdown } };
+
 int cmd_ops(int argc, char **argv)
 {
     if (argc == 1) {
         print_table();
         return 0;
     }
-    if (argc == 2 && strcmp(argv[1], "--summary") == 0) {
-        print_summary();
-        return 0;
-    }
-    fputs("usage: mlx ops [--summary]\n\nLists every op with the backends that run it. --summary "
-          "prints the counts\nand the coverage of mlx-c as Markdown tables.\n",
-          strcmp(argv[1], "--help") == 0 ? stdout : stderr);
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        if (argc == 2 && strcmp(argv[1], forms[i].option) == 0) {
+            forms[i].print();
+            return 0;
+        }
+    fputs(
+        "usage: mlx ops [--summary | --markdown]\n\nLists every op with the backends that run "
+        "it. --summary prints the counts\nand the coverage of mlx-c, --markdown the whole list as "
+        "Markdown.\n",
+        strcmp(argv[1], "--help") == 0 ? stdout : stderr);
     return strcmp(argv[1], "--help") == 0 ? 0 : 1;
 }
