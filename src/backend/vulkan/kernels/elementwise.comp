@@ -1,8 +1,8 @@
 /* What every elementwise op computes for one element.
  *
  * The functions are compiled without optimisation and packed into a table (tools/gen_spirv_lib.py);
- * the emitter links those a program needs into the module it writes. <op>_<type> implements an op of
- * ops.def for a working type:
+ * the emitter links those a program needs into the module it writes. <op>_<type> implements an op
+ * of ops.def (for DivMod its quotient) for a working type:
  *   f32   float16, bfloat16, float32         c64   complex64 as vec2(real, imaginary)
  *   i32   int8, int16, int32                 i64   int64
  *   u32   uint8, uint16, uint32              u64   uint64                  bool  bool
@@ -60,9 +60,8 @@ layout(local_size_x = 1) in;
 #define ARITHMETIC(S, T)                                                                           \
     BINARY(add, S, T, a + b)                                                                       \
     BINARY(subtract, S, T, a - b)                                                                  \
-    BINARY(multiply, S, T, a *b)                                                                   \
-    UNARY(negative, S, T, -x)                                                                      \
-    UNARY(square, S, T, x *x)
+    BINARY(multiply, S, T, a * b)                                                                  \
+    UNARY(square, S, T, x * x)
 
 #define IDENTITY(op, S, T) UNARY(op, S, T, x)
 
@@ -78,8 +77,9 @@ layout(local_size_x = 1) in;
     IDENTITY(ceil, S, T)                                                                           \
     IDENTITY(floor, S, T)                                                                          \
     IDENTITY(round, S, T)                                                                          \
+    UNARY(negative, S, T, -x)                                                                      \
     UNARY(bitwise_invert, S, T, ~x)                                                                \
-    BINARY(bitwise_and, S, T, a &b)                                                                \
+    BINARY(bitwise_and, S, T, a & b)                                                               \
     BINARY(bitwise_or, S, T, a | b)                                                                \
     BINARY(bitwise_xor, S, T, a ^ b)                                                               \
     BINARY(left_shift, S, T, b >= T(0) && b < T(bits) ? a << b : T(0))                             \
@@ -118,7 +118,7 @@ layout(local_size_x = 1) in;
         T q = a / safe_divisor_##S(b);                                                             \
         return b == T(0) ? T(0) : b == T(-1) ? -a : q;                                             \
     }                                                                                              \
-    T divmod_##S(const T a, const T b)                                                       \
+    T divmod_##S(const T a, const T b)                                                             \
     {                                                                                              \
         T q = divide_##S(a, b);                                                                    \
         return a - q * b != T(0) && (a < T(0)) != (b < T(0)) ? q - T(1) : q;                       \
@@ -141,7 +141,7 @@ layout(local_size_x = 1) in;
         T q = a / (b == T(0) ? T(1) : b);                                                          \
         return b == T(0) ? T(0) : q;                                                               \
     }                                                                                              \
-    BINARY(divmod, S, T, divide_##S(a, b))                                                   \
+    BINARY(divmod, S, T, divide_##S(a, b))                                                         \
     BINARY(remainder, S, T, a - divide_##S(a, b) * b)
 
 SIGNED(i32, int, 32)
@@ -188,14 +188,15 @@ LOGICAL(f32, float)
 ORDERED(f32, float)
 ARITHMETIC(f32, float)
 TEST(nan_equal, f32, float, a == b || (is_nan(a) && is_nan(b)))
-UNARY(abs, f32, float, abs(x))
+UNARY(abs, f32, float, uintBitsToFloat(floatBitsToUint(x) & ~SIGN_BIT)) /* subnormals stay */
+UNARY(negative, f32, float, uintBitsToFloat(floatBitsToUint(x) ^ SIGN_BIT))
 UNARY(ceil, f32, float, ceil(x))
 UNARY(floor, f32, float, floor(x))
 UNARY(round, f32, float, roundEven(x))
 UNARY(sign, f32, float, x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0)
 BINARY(maximum, f32, float, is_nan(a) || a > b ? a : b)
 BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
-BINARY(divmod, f32, float, floor(divide_f32(a, b))) /* the quotient; remainder is the other result */
+BINARY(divmod, f32, float, floor(divide_f32(a, b)))
 
 float arange_f32(const float start, const float step, const uint i)
 {
@@ -207,7 +208,7 @@ float arange_f32(const float start, const float step, const uint i)
 #define C64(op, expr) UNARY(op, c64, vec2, expr)
 
 SELECT(c64, vec2)
-C64(negative, -x)
+C64(negative, vec2(negative_f32(x.x), negative_f32(x.y)))
 C64(conjugate, vec2(x.x, -x.y))
 C64(round, roundEven(x))
 BINARY(add, c64, vec2, a + b)
@@ -315,7 +316,7 @@ CAST(c64, vec2, u32, uint, cast_f32_u32(x.x))
 CAST(c64, vec2, i64, int64_t, cast_f32_i64(x.x))
 CAST(c64, vec2, u64, uint64_t, cast_f32_u64(x.x))
 
-/* ---- storage: <dtype>_load takes the bits, _store gives them, _round is a store and a load ---- */
+/* ---- storage: <dtype>_load takes the bits, _store gives them, _round is both ---- */
 
 float float16_load(const uint h)
 {
