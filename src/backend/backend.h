@@ -30,6 +30,17 @@ struct exec {
 
 typedef enum err (*be_op_fn)(const struct exec *x);
 
+/* An offset that only the device knows: the sum over i of position[i] * stride[i] elements. A
+ * negative position of a signed type counts from the end of its axis; what lies outside of
+ * [0, last[i]] then is moved to the nearest end. */
+struct be_start {
+    struct arr *position; /* n > 0 integers, of 0 or 1 dimensions */
+    int n;
+    int64_t stride[SHP_MAX];
+    int32_t size[SHP_MAX]; /* of the axis */
+    int32_t last[SHP_MAX];
+};
+
 /* Strided copy with conversion into storage that exists: dst[dst_offset + i . dst_strides] =
  * src[src_offset + i . src_strides] over shape. Offsets in elements relative to the array's own
  * first element. Copies with the same non-zero group write disjoint parts and need no order among
@@ -40,6 +51,11 @@ struct be_copy {
     const int64_t *src_strides, *dst_strides;
     int64_t src_offset, dst_offset;
     uint32_t group;
+    /* An elementwise op of two arguments: dst = op(dst, src) instead, in dst's dtype. */
+    enum op_id combine;
+    /* Added to the offsets when the copy runs. A copy that has one neither converts nor combines.
+     */
+    const struct be_start *src_start, *dst_start;
 };
 
 struct be {

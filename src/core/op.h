@@ -30,6 +30,9 @@ enum op_family {
     OP_FAMILY_CONCATENATE,
     OP_FAMILY_GATHER,
     OP_FAMILY_PAD,
+    OP_FAMILY_SLICE_UPDATE,
+    OP_FAMILY_DYNAMIC_SLICE,
+    OP_FAMILY_DYNAMIC_SLICE_UPDATE,
     OP_FAMILY_ARG_REDUCE,
     OP_FAMILY_LOGSUMEXP,
     OP_FAMILY_REDUCE,
@@ -64,6 +67,18 @@ struct op_info {
 };
 
 extern const struct op_info op_table[OP_COUNT];
+
+/* The binary op by which an update combines old and new elements; OP_NONE: the new one replaces. */
+static inline enum op_id op_of_update(enum update_kind kind)
+{
+    static const uint16_t ops[] = { [UPDATE_MAX] = OP_MAXIMUM,
+                                    [UPDATE_MIN] = OP_MINIMUM,
+                                    [UPDATE_SUM] = OP_ADD,
+                                    [UPDATE_PROD] = OP_MULTIPLY,
+                                    [UPDATE_NONE] = OP_NONE };
+
+    return (enum op_id)ops[kind];
+}
 
 static inline const char *op_name(enum op_id id)
 {

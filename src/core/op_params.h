@@ -13,7 +13,8 @@ struct axis_params {
 };
 
 struct axes_params { /* ExpandDims: axes in the output; Squeeze: in the input; Transpose: a
-                        permutation */
+                        permutation; DynamicSlice (inputs: x, start) and DynamicSliceUpdate (x,
+                        update, start): one per entry of start */
     int32_t n;
     int32_t axis[SHP_MAX];
 };
@@ -46,6 +47,13 @@ struct unflatten_params {
 struct slice_params { /* normalised: start is the first element taken, step may be negative */
     int32_t n;
     int32_t start[SHP_MAX], stop[SHP_MAX], step[SHP_MAX];
+};
+
+enum update_kind { UPDATE_MAX, UPDATE_MIN, UPDATE_SUM, UPDATE_PROD, UPDATE_NONE };
+
+struct slice_update_params { /* inputs: src, an update of the region's shape */
+    int32_t kind;            /* enum update_kind */
+    struct slice_params region;
 };
 
 struct split_params {

@@ -7,11 +7,18 @@
 /* By op family; NULL where a backend must bring its own function. */
 extern const be_op_fn be_common_families[OP_FAMILY_COUNT];
 
-enum err be_view(const struct exec *x);
-enum err be_concatenate(const struct exec *x);
-enum err be_pad(const struct exec *x);
-enum err be_full(const struct exec *x);
+#define FAMILY(id, fn) enum err fn(const struct exec *x);
+#include "backend/common/families.def"
+#undef FAMILY
 
 /* Gives out its own row-major storage and fills it with src, which has the same number of elements
  * in row-major order; converts to out's dtype. */
 MUST_CHECK enum err be_copy_dense(struct strm *s, struct arr *out, struct arr *src);
+
+/* Strides of the slice p of a; returns the element offset of its first element. */
+int64_t be_slice_strides(int64_t *strides, const struct arr *a, const struct slice_params *p);
+
+/* The loop nest of a copy, operands source and destination: dimensions in the order that writes the
+ * destination from front to back, which lets the most of them merge. */
+enum { BE_COPY_SRC, BE_COPY_DST, BE_COPY_OPERANDS };
+void be_copy_nest(struct nest *out, const struct be_copy *c);

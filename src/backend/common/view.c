@@ -111,18 +111,23 @@ static void share_part(struct arr *out, const struct arr *in, const int64_t *str
     share(out, in, strides, shp_span(&s, strides), element_offset);
 }
 
-static enum err view_slice(const struct exec *x)
+int64_t be_slice_strides(int64_t *strides, const struct arr *a, const struct slice_params *p)
 {
-    const struct slice_params *p = x->node->params;
-    const struct arr *in = x->in[0];
-    int64_t strides[SHP_MAX];
     int64_t offset = 0;
 
-    for (int i = 0; i < in->ndim; i++) {
-        strides[i] = in->strides[i] * p->step[i];
-        offset += in->strides[i] * p->start[i];
+    for (int i = 0; i < a->ndim; i++) {
+        strides[i] = a->strides[i] * p->step[i];
+        offset += a->strides[i] * p->start[i];
     }
-    share_part(x->out[0], in, strides, offset);
+    return offset;
+}
+
+static enum err view_slice(const struct exec *x)
+{
+    int64_t strides[SHP_MAX];
+    int64_t offset = be_slice_strides(strides, x->in[0], x->node->params);
+
+    share_part(x->out[0], x->in[0], strides, offset);
     return ERR_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Strided copies with conversion. */
+#include "backend/common/families.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/tile.h"
@@ -11,72 +12,53 @@
 /* Shorter sides than this are not worth turning in blocks. */
 #define TRANSPOSE_MIN 16
 
-enum { SRC, DST };
+enum { SRC = BE_COPY_SRC, DST = BE_COPY_DST };
 
 struct task {
     struct cpu_src src;
     char *dst;
     uint8_t from, to; /* enum dtype */
+    uint16_t combine; /* enum op_id: dst = op(dst, src); OP_NONE: dst = src */
     size_t n;
-    struct nest nest; /* operands SRC and DST */
+    struct nest nest; /* at least one dimension */
 };
 
 struct copy {
     const struct task *t;
     const char *src;
+    char *dst;
     int across; /* transposing copies: the dimension along which src is dense */
 };
 
-/* ---- planning ---- */
-
-static int64_t magnitude(int64_t v)
-{
-    return v < 0 ? -v : v;
-}
-
-/* The loop order that writes dst from front to back, which may let more dimensions merge. */
-static void order_by_dst(const struct be_copy *c, struct shp *shape, int64_t strides[2][SHP_MAX])
-{
-    shape->ndim = 0;
-    for (int i = 0; i < c->shape->ndim; i++) {
-        int at = shape->ndim;
-        if (c->shape->d[i] == 1)
-            continue;
-        for (; at > 0 && magnitude(strides[DST][at - 1]) < magnitude(c->dst_strides[i]); at--) {
-            shape->d[at] = shape->d[at - 1];
-            strides[SRC][at] = strides[SRC][at - 1];
-            strides[DST][at] = strides[DST][at - 1];
-        }
-        shape->d[at] = c->shape->d[i];
-        strides[SRC][at] = c->src_strides[i];
-        strides[DST][at] = c->dst_strides[i];
-        shape->ndim++;
-    }
-}
-
-static void plan_nest(struct nest *nest, const struct be_copy *c)
-{
-    int64_t strides[2][SHP_MAX];
-    const int64_t *operands[2] = { strides[SRC], strides[DST] };
-    struct shp shape;
-
-    order_by_dst(c, &shape, strides);
-    shp_collapse(nest, &shape, operands, 2);
-    if (nest->ndim == 0) {
-        nest->ndim = 1;
-        nest->dim[0] = 1;
-        nest->stride[SRC][0] = nest->stride[DST][0] = 1;
-    }
-}
-
 /* ---- element by element, in dst order ---- */
 
+/* result = op(old, new), all of dtype t. */
+static void combine_tile(char *result, const struct task *t, const char *old, const char *new,
+                         size_t n)
+{
+    enum dtype type = (enum dtype)t->to;
+    cpu_kernel fn = cpu_kernels()->op[t->combine][cpu_class_of[type]].fn;
+    float a[TILE], b[TILE];
+
+    if (!cpu_is_half(type)) {
+        fn(result, old, new, NULL, n);
+        return;
+    }
+    cpu_widen(a, old, type, n);
+    cpu_widen(b, new, type, n);
+    fn(a, a, b, NULL, n);
+    cpu_narrow(result, a, type, n);
+}
+
+/* At most TILE elements unless src is used in place. */
 static void copy_piece(const struct copy *c, size_t first, size_t n)
 {
     const struct task *t = c->t;
     enum dtype from = (enum dtype)t->from, to = (enum dtype)t->to;
+    struct tile_walk to_dst = { &t->nest, DST, dt_size(to) };
     char raw[TILE * 8] __attribute__((aligned(64))),
-        converted[TILE * 8] __attribute__((aligned(64)));
+        converted[TILE * 8] __attribute__((aligned(64))),
+        old[TILE * 8] __attribute__((aligned(64)));
     const char *src =
         tile_gather(raw, c->src, &(struct tile_walk){ &t->nest, SRC, dt_size(from) }, first, n);
 
@@ -84,7 +66,11 @@ static void copy_piece(const struct copy *c, size_t first, size_t n)
         cpu_convert((struct cpu_vec){ converted, to }, (struct cpu_vec){ (char *)src, from }, n);
         src = converted;
     }
-    tile_scatter(t->dst, src, &(struct tile_walk){ &t->nest, DST, dt_size(to) }, first, n);
+    if (t->combine) {
+        combine_tile(converted, t, tile_gather(old, c->dst, &to_dst, first, n), src, n);
+        src = converted;
+    }
+    tile_scatter(c->dst, src, &to_dst, first, n);
 }
 
 static void copy_range(void *arg, size_t begin, size_t end)
@@ -92,7 +78,8 @@ static void copy_range(void *arg, size_t begin, size_t end)
     const struct copy *c = arg;
     const struct nest *nest = &c->t->nest;
     size_t row = (size_t)nest->dim[nest->ndim - 1];
-    bool in_place = c->t->from == c->t->to && nest->stride[SRC][nest->ndim - 1] == 1;
+    bool in_place =
+        c->t->from == c->t->to && !c->t->combine && nest->stride[SRC][nest->ndim - 1] == 1;
 
     for (size_t i = begin, n; i < end; i += n) {
         size_t left = row - i % row;
@@ -112,12 +99,14 @@ static void fill_range(void *arg, size_t begin, size_t end)
     const struct copy *c = arg;
     size_t item = dt_size((enum dtype)c->t->to);
 
-    tile_splat(c->t->dst + begin * item, c->src, item, end - begin);
+    tile_splat(c->dst + begin * item, c->src, item, end - begin);
 }
 
-static bool is_fill(const struct nest *nest)
+static bool is_fill(const struct task *t)
 {
-    return nest->ndim == 1 && nest->stride[SRC][0] == 0 && nest->stride[DST][0] == 1;
+    const struct nest *n = &t->nest;
+
+    return !t->combine && n->ndim == 1 && n->stride[SRC][0] == 0 && n->stride[DST][0] == 1;
 }
 
 static void run_fill(struct copy *c)
@@ -138,7 +127,7 @@ static int transposed_dim(const struct task *t)
     const struct nest *n = &t->nest;
     int last = n->ndim - 1;
 
-    if (t->from != t->to || n->stride[DST][last] != 1 || n->dim[last] < TRANSPOSE_MIN)
+    if (t->from != t->to || t->combine || n->stride[DST][last] != 1 || n->dim[last] < TRANSPOSE_MIN)
         return -1;
     for (int i = 0; i < last; i++)
         if (n->stride[SRC][i] == 1 && n->dim[i] >= TRANSPOSE_MIN)
@@ -166,7 +155,7 @@ static void transpose_strip(const struct copy *c, size_t strip)
     }
     tile_transpose(
         &(struct tile_block){ .src = c->src + src * item,
-                              .dst = c->t->dst + dst * item,
+                              .dst = c->dst + dst * item,
                               .src_stride = n->stride[SRC][last],
                               .dst_stride = n->stride[DST][c->across],
                               .rows = (size_t)MIN(TILE_BLOCK_ROWS, n->dim[c->across] - row),
@@ -194,32 +183,126 @@ static void run_transpose(struct copy *c)
 
 /* ---- tasks ---- */
 
+static void run_copy(struct copy *c)
+{
+    const struct task *t = c->t;
+
+    c->across = transposed_dim(t);
+    if (is_fill(t))
+        run_fill(c);
+    else if (c->across >= 0)
+        run_transpose(c);
+    else
+        cpu_parallel_for(t->n, PARALLEL_ELEMENTS, copy_range, c);
+}
+
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
-    struct copy c = { .t = t, .across = transposed_dim(t) };
-    enum err err = cpu_src_host(&c.src, &t->src);
+    struct copy c = { .t = t, .dst = t->dst };
+    enum err err;
 
-    if (err != ERR_OK)
-        return err;
-    if (is_fill(&t->nest))
-        run_fill(&c);
-    else if (c.across >= 0)
-        run_transpose(&c);
-    else
-        cpu_parallel_for(t->n, PARALLEL_ELEMENTS, copy_range, &c);
-    return ERR_OK;
+    TRY(cpu_src_host(&c.src, &t->src));
+    run_copy(&c);
+out:
+    return err;
+}
+
+/* ---- offsets that are known when the task runs ---- */
+
+struct start {
+    struct cpu_src position;
+    uint8_t type;  /* enum dtype */
+    int64_t apart; /* elements from one position to the next */
+    struct be_start s;
+};
+
+struct moved_task {
+    struct task t;
+    struct start start[BE_COPY_OPERANDS];
+};
+
+/* Adds the start, in elements. */
+static enum err add_start(int64_t *offset, const struct start *p)
+{
+    enum dtype type = (enum dtype)p->type;
+    const char *at;
+    enum err err = ERR_OK;
+
+    if (p->s.n)
+        TRY(cpu_src_host(&at, &p->position));
+    for (int i = 0; i < p->s.n; i++) {
+        int64_t v;
+        const char *from = at + i * p->apart * (int64_t)dt_size(type);
+        cpu_convert((struct cpu_vec){ &v, DT_INT64 }, (struct cpu_vec){ (char *)from, type }, 1);
+        *offset += cpu_position(v, type, p->s.size[i], p->s.last[i]) * p->s.stride[i];
+    }
+out:
+    return err;
+}
+
+static enum err run_moved(void *payload)
+{
+    const struct moved_task *m = payload;
+    struct copy c = { .t = &m->t };
+    int64_t item = (int64_t)dt_size((enum dtype)m->t.to), src = 0, dst = 0;
+    enum err err;
+
+    TRY(cpu_src_host(&c.src, &m->t.src));
+    TRY(add_start(&src, &m->start[SRC]));
+    TRY(add_start(&dst, &m->start[DST]));
+    c.src += src * item;
+    c.dst = m->t.dst + dst * item;
+    run_copy(&c);
+out:
+    return err;
+}
+
+static void set_start(struct start *p, const struct be_start *s)
+{
+    p->s.n = 0;
+    if (!s)
+        return;
+    p->position = cpu_src(s->position);
+    p->type = s->position->dtype;
+    p->apart = s->position->ndim ? s->position->strides[0] : 0;
+    p->s = *s;
+}
+
+static void set_task(struct task *t, const struct be_copy *c)
+{
+    t->from = c->src->dtype;
+    t->to = c->dst->dtype;
+    t->combine = (uint16_t)c->combine;
+    t->n = shp_size(c->shape);
+    t->src = cpu_src(c->src);
+    t->src.offset += c->src_offset * (int64_t)dt_size((enum dtype)t->from);
+    t->dst = cpu_dst(c->dst) + c->dst_offset * (int64_t)dt_size((enum dtype)t->to);
+    be_copy_nest(&t->nest, c);
+    if (t->nest.ndim == 0) {
+        t->nest.ndim = 1;
+        t->nest.dim[0] = t->nest.stride[SRC][0] = t->nest.stride[DST][0] = 1;
+    }
+}
+
+static enum err copy_moved(struct strm *s, const struct be_copy *c)
+{
+    struct moved_task m;
+
+    set_task(&m.t, c);
+    set_start(&m.start[SRC], c->src_start);
+    set_start(&m.start[DST], c->dst_start);
+    return cpu_enqueue(s, run_moved, &m, sizeof m);
 }
 
 enum err cpu_copy(struct strm *s, const struct be_copy *c)
 {
-    struct task t = { .from = c->src->dtype, .to = c->dst->dtype, .n = shp_size(c->shape) };
+    struct task t;
 
-    if (t.n == 0)
+    if (shp_size(c->shape) == 0)
         return ERR_OK;
-    t.src = cpu_src(c->src);
-    t.src.offset += c->src_offset * (int64_t)dt_size((enum dtype)t.from);
-    t.dst = cpu_dst(c->dst) + c->dst_offset * (int64_t)dt_size((enum dtype)t.to);
-    plan_nest(&t.nest, c);
+    if (c->src_start || c->dst_start)
+        return copy_moved(s, c);
+    set_task(&t, c);
     return cpu_enqueue(s, run_task, &t, sizeof t);
 }

@@ -36,6 +36,15 @@ static inline struct cpu_src cpu_src(const struct arr *a)
 
 MUST_CHECK enum err cpu_src_host(const char **out, const struct cpu_src *src);
 
+/* A position on an axis that an index array gives: a negative one of a signed type counts from the
+ * end. What lies outside is moved to the nearest end of [0, last]: MLX reads past the end there. */
+static inline int64_t cpu_position(int64_t v, enum dtype t, int64_t size, int64_t last)
+{
+    if (v < 0)
+        v = dt_table[t].kind == DT_KIND_I ? v + size : last;
+    return MAX(0, MIN(v, last));
+}
+
 /* First element of an output, which always lies in this backend's own memory. */
 static inline char *cpu_dst(const struct arr *a)
 {

@@ -31,15 +31,6 @@ struct run {
     const char *index[SHP_MAX];
 };
 
-/* Negative positions of signed types count from the end. What lies outside is moved to the nearest
- * slice: MLX reads past the end there. */
-static int64_t position(const struct index *x, int64_t v)
-{
-    if (v < 0)
-        v = dt_table[x->type].kind == DT_KIND_I ? v + x->size : x->limit;
-    return MAX(0, MIN(v, x->limit));
-}
-
 /* offset[i] += where index array k puts slice first + i. */
 static void add_positions(const struct run *r, int k, int64_t *offset, size_t first, size_t n)
 {
@@ -52,7 +43,7 @@ static void add_positions(const struct run *r, int k, int64_t *offset, size_t fi
 
     cpu_convert((struct cpu_vec){ v, DT_INT64 }, (struct cpu_vec){ (char *)src, type }, n);
     for (size_t i = 0; i < n; i++)
-        offset[i] += position(x, v[i]) * x->stride;
+        offset[i] += cpu_position(v[i], type, x->size, x->limit) * x->stride;
 }
 
 static void copy_elements(const struct run *r, const int64_t *offset, size_t first, size_t n)

@@ -437,13 +437,22 @@ static void null_describe(FILE *out)
 }
 
 static const be_op_fn null_families[OP_FAMILY_COUNT] = {
-    [OP_FAMILY_DIVMOD] = null_op,     [OP_FAMILY_ARANGE] = null_op,
-    [OP_FAMILY_FULL] = null_common,   [OP_FAMILY_RANDOM_BITS] = null_op,
-    [OP_FAMILY_VIEW] = null_common,   [OP_FAMILY_CONCATENATE] = null_common,
-    [OP_FAMILY_GATHER] = null_op,     [OP_FAMILY_PAD] = null_common,
-    [OP_FAMILY_ARG_REDUCE] = null_op, [OP_FAMILY_LOGSUMEXP] = null_op,
-    [OP_FAMILY_REDUCE] = null_op,     [OP_FAMILY_SOFTMAX] = null_op,
+    [OP_FAMILY_DIVMOD] = null_op,
+    [OP_FAMILY_ARANGE] = null_op,
+    [OP_FAMILY_FULL] = null_common,
+    [OP_FAMILY_RANDOM_BITS] = null_op,
+    [OP_FAMILY_VIEW] = null_common,
+    [OP_FAMILY_CONCATENATE] = null_common,
+    [OP_FAMILY_GATHER] = null_op,
+    [OP_FAMILY_PAD] = null_common,
+    [OP_FAMILY_ARG_REDUCE] = null_op,
+    [OP_FAMILY_LOGSUMEXP] = null_op,
+    [OP_FAMILY_REDUCE] = null_op,
+    [OP_FAMILY_SOFTMAX] = null_op,
     [OP_FAMILY_MATMUL] = null_op,
+    [OP_FAMILY_SLICE_UPDATE] = null_common,
+    [OP_FAMILY_DYNAMIC_SLICE] = null_common,
+    [OP_FAMILY_DYNAMIC_SLICE_UPDATE] = null_common,
 };
 
 const struct be be_null = {

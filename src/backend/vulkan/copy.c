@@ -1,4 +1,6 @@
 /* Strided copies with conversion: into storage that exists, and programs without instructions. */
+#include "backend/common/families.h"
+#include "backend/vulkan/copy_dynamic.h"
 #include "backend/vulkan/elementwise.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
@@ -8,13 +10,26 @@
 /* Shorter axes leave most of a tile empty: the general kernel is as good. */
 #define TRANSPOSE_FROM 8
 
-enum { SRC, DST };
+enum { SRC = BE_COPY_SRC, DST = BE_COPY_DST };
+
+/* Elements that keep their dtype are moved as integers: no bit of a NaN changes, and dtypes of one
+ * size share a kernel. */
+static uint8_t raw_dtype(enum dtype t)
+{
+    static const uint8_t by_size[] = {
+        [1] = DT_UINT8, [2] = DT_UINT16, [4] = DT_UINT32, [8] = DT_UINT64
+    };
+
+    return by_size[dt_size(t)];
+}
 
 static struct fx conversion(enum dtype from, enum dtype to)
 {
     struct fx f = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)from } };
 
-    if (from != to) {
+    if (from == to) {
+        f.in_dtype[0] = raw_dtype(from);
+    } else {
         f.n_ins = 1;
         f.out[0] = 1;
         f.ins[0] = (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
@@ -133,42 +148,98 @@ static bool fits_transpose(const struct elem_job *job, size_t bytes)
            job->addr[DST] % bytes == 0 && job->n / TRANSPOSE_TILE / TRANSPOSE_TILE <= UINT32_MAX;
 }
 
-/* Shape is not empty. job has program and addresses. */
-static enum err copy_nest(struct vk_enc *e, struct elem_job *job, const struct nest *nest)
+/* job has program and addresses. */
+static enum err dispatch(struct vk_enc *e, struct elem_job *job, const struct nest *nest)
 {
-    size_t bytes = dt_size((enum dtype)job->fx->in_dtype[0]);
-    struct plane p;
+    bool is_once = is_constant(nest, SRC);
+    bool flat = nest->ndim == 0 || (is_flat(nest, DST) && (is_once || is_flat(nest, SRC)));
 
-    job->nest = nest;
-    if (fits_transpose(job, bytes) && find_plane(&p, nest))
-        return transpose(e, job, p, bytes);
-    job->once_in = is_constant(nest, SRC);
-    if (nest->ndim == 0 || (is_flat(nest, DST) && (job->once_in || is_flat(nest, SRC))))
-        job->nest = NULL;
-    else
-        job->out_strided = true;
+    job->once_in = is_once ? 1u << SRC : 0;
+    job->nest = flat ? NULL : nest;
+    job->out_strided = !flat;
     return elem_dispatch(e, job);
 }
 
-enum err vk_copy(struct strm *s, const struct be_copy *c)
+/* Shape is not empty. */
+static enum err copy(struct vk_enc *e, const struct be_copy *c)
 {
     enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
-    const int64_t *strides[] = { c->src_strides, c->dst_strides };
     struct fx fx = conversion(from, to);
     struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
     struct nest nest;
-    struct vk_enc *e;
-    enum err err = ERR_OK;
+    struct plane p;
+    enum err err;
 
-    if (job.n == 0)
-        goto out;
-    shp_collapse(&nest, c->shape, strides, 2);
-    TRY(vk_enc_get(&e, s));
+    be_copy_nest(&nest, c);
     TRY(vk_enc_read(e, &job.addr[SRC], c->src));
     TRY(vk_enc_write_part(e, &job.addr[DST], c->dst, c->group));
     job.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)dt_size(from));
     job.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)dt_size(to));
-    err = copy_nest(e, &job, &nest);
+    job.nest = &nest;
+    if (fits_transpose(&job, dt_size(from)) && find_plane(&p, &nest))
+        err = transpose(e, &job, p, dt_size(from));
+    else
+        err = dispatch(e, &job, &nest);
+out:
+    return err;
+}
+
+/* ---- combining: a program that reads the destination too ---- */
+
+enum { OLD = DST, NEW, COMBINE_OPERANDS };
+
+static struct fx combination(enum op_id op, enum dtype from, enum dtype to)
+{
+    struct fx f = { .n_in = 2, .n_out = 1, .in_dtype = { (uint8_t)from, (uint8_t)to } };
+    uint8_t value = SRC;
+
+    if (from != to) {
+        value = (uint8_t)(f.n_in + f.n_ins);
+        f.ins[f.n_ins++] =
+            (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1, .arg = { SRC } };
+    }
+    f.out[0] = (uint8_t)(f.n_in + f.n_ins);
+    f.ins[f.n_ins++] = (struct fx_ins){
+        .op = (uint16_t)op, .dtype = (uint8_t)to, .n_args = 2, .arg = { OLD, value }
+    };
+    return f;
+}
+
+/* Shape is not empty. */
+static enum err combine(struct vk_enc *e, const struct be_copy *c)
+{
+    enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
+    struct fx fx = combination(c->combine, from, to);
+    struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
+    struct nest nest;
+    enum err err;
+
+    be_copy_nest(&nest, c);
+    memcpy(nest.stride[NEW], nest.stride[DST], sizeof nest.stride[NEW]);
+    nest.n_operands = COMBINE_OPERANDS;
+    TRY(vk_enc_read(e, &job.addr[SRC], c->src));
+    TRY(vk_enc_read(e, &job.addr[OLD], c->dst));
+    TRY(vk_enc_write_part(e, &job.addr[NEW], c->dst, c->group));
+    job.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)dt_size(from));
+    job.addr[OLD] += (uint64_t)(c->dst_offset * (int64_t)dt_size(to));
+    job.addr[NEW] = job.addr[OLD];
+    err = dispatch(e, &job, &nest);
+out:
+    return err;
+}
+
+enum err vk_copy(struct strm *s, const struct be_copy *c)
+{
+    struct vk_enc *e;
+    enum err err = ERR_OK;
+
+    if (shp_size(c->shape) == 0)
+        goto out;
+    TRY(vk_enc_get(&e, s));
+    if (c->src_start || c->dst_start)
+        err = vk_copy_dynamic(e, c);
+    else
+        err = c->combine ? combine(e, c) : copy(e, c);
 out:
     return err;
 }

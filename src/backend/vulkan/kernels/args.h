@@ -95,9 +95,9 @@ struct splitk_args {
 };
 
 /* ---- reductions: reduce_row.comp and reduce_col.comp ----
- * A kept walk of 0 stands for one axis with the stride beside it, and a specialization constant says
- * whether red_walk or red_stride holds. In reduce_col, the kept walks leave out the axis that the
- * lanes follow. Slices cut the reduced axes into chunks. */
+ * A kept walk of 0 stands for one axis with the stride beside it, and a specialization constant
+ * says whether red_walk or red_stride holds. In reduce_col, the kept walks leave out the axis that
+ * the lanes follow. Slices cut the reduced axes into chunks. */
 struct reduce_args {
     A_ADDR in_addr, out_addr;
     A_ADDR kept_walk, kept_out_walk, red_walk; /* walk_args */
@@ -158,6 +158,27 @@ struct gather_args {
     A_U32 reserved;
 };
 
+/* ---- copies with offsets that lie in memory: lengths and strides in units ---- */
+#define COPY_DYNAMIC_PER_LANE 4 /* units that a lane copies */
+
+/* An offset of the source or of the destination: the sum of position[i] * stride[i]. */
+struct copy_start {
+    A_ADDR addr; /* of the first position */
+    A_I64 apart; /* elements from one position to the next */
+    A_I64 stride[WALK_MAX];
+    A_I32 dim[WALK_MAX];  /* added to a negative position */
+    A_I32 last[WALK_MAX]; /* the largest position at which the part is inside */
+    A_U32 n;
+    A_U32 code; /* GATHER_<dtype> */
+};
+
+struct copy_dynamic_args {
+    A_ADDR src_addr, dst_addr;
+    A_ADDR src_walk, dst_walk;   /* walk_args; 0: units are consecutive */
+    A_ADDR src_start, dst_start; /* copy_start; 0: none */
+    A_U64 n;                     /* units */
+};
+
 struct random_args {
     A_ADDR key_addr, out_addr;
     A_ADDR key_walk; /* walk_args over the keys; 0: key_stride */
@@ -194,6 +215,8 @@ static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");
 static_assert(sizeof(struct gather_args) == 56, "padding");
+static_assert(sizeof(struct copy_start) == 24 + 16 * WALK_MAX, "padding");
+static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif

@@ -4,48 +4,14 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "index.glsl"
+#include "unit.glsl"
 
 ARGS(gather_args);
-
-#if UNIT_BYTES == 1
-#define UNIT uint8_t
-#define UnitBuf U8Buf
-#elif UNIT_BYTES == 2
-#define UNIT uint16_t
-#define UnitBuf U16Buf
-#elif UNIT_BYTES == 4
-#define UNIT uint
-#define UnitBuf U32Buf
-#elif UNIT_BYTES == 8
-#define UNIT uint64_t
-#define UnitBuf U64Buf
-#else
-#define UNIT uvec4
-#define UnitBuf U128Buf
-#endif
-
-BUF(I8Buf, int8_t, 1);
-BUF(I16Buf, int16_t, 2);
-BUF(I64Buf, int64_t, 8);
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Index
 {
     gather_index x;
 };
-
-int64_t read_index(uint64_t address, uint code, int64_t i)
-{
-    switch (code) {
-    case GATHER_U8: return int64_t(AT(U8Buf, address, 1, i));
-    case GATHER_U16: return int64_t(AT(U16Buf, address, 2, i));
-    case GATHER_U32: return int64_t(AT(U32Buf, address, 4, i));
-    case GATHER_I8: return int64_t(AT(I8Buf, address, 1, i));
-    case GATHER_I16: return int64_t(AT(I16Buf, address, 2, i));
-    case GATHER_I32: return int64_t(AT(I32Buf, address, 4, i));
-    case GATHER_U64: return int64_t(min(AT(U64Buf, address, 8, i), 0x7ffffffffffffffful));
-    default: return AT(I64Buf, address, 8, i);
-    }
-}
 
 // Offset of the slice that position i selects.
 int64_t position_offset(uint64_t i)
@@ -55,8 +21,7 @@ int64_t position_offset(uint64_t i)
         uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
         Index index = Index(at + uint64_t(WALK_BYTES));
         int64_t value = read_index(index.x.addr, index.x.code, walk_offset(Walk(at), i));
-        value += value < 0l ? index.x.dim : 0l;
-        offset += clamp(value, 0l, index.x.last) * index.x.stride;
+        offset += place_index(value, index.x.dim, index.x.last) * index.x.stride;
     }
     return offset;
 }
