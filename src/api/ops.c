@@ -214,6 +214,30 @@ int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_ar
     return CALL_END_ARR(&call, res);
 }
 
+int mlx_tensordot(mlx_array *res, const mlx_array a, const mlx_array b, const int *axes_a,
+                  size_t axes_a_num, const int *axes_b, size_t axes_b_num, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_tensordot t = { call_arr(&c, a, "a"), call_arr(&c, b, "b"),
+                               call_ints(&c, axes_a, axes_a_num, "axes_a"),
+                               call_ints(&c, axes_b, axes_b_num, "axes_b") };
+
+    if (call_ok(&c))
+        c.err = ops_tensordot(&c.out, &t, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_tensordot_axis(mlx_array *res, const mlx_array a, const mlx_array b, int axis,
+                       const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+
+    if (call_ok(&c))
+        c.err = ops_tensordot_axis(&c.out, x, y, axis, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 /* ---- creation ---- */
 
 int mlx_full(mlx_array *res, const int *shape, size_t shape_num, const mlx_array vals,

@@ -185,6 +185,55 @@ int mlx_slice(mlx_array *res, const mlx_array a, const int *start, size_t start_
     return CALL_END_ARR(&c, res);
 }
 
+/* The five updates differ in what becomes of the old elements. */
+#define SLICE_UPDATE(name, kind_)                                                                  \
+    int mlx_##name(mlx_array *res, const mlx_array src, const mlx_array update, const int *start,  \
+                   size_t start_num, const int *stop, size_t stop_num, const int *strides,         \
+                   size_t strides_num, const mlx_stream s)                                         \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *x = call_arr(&c, src, "src");                                                  \
+        struct ops_slice_update v = { .update = call_arr(&c, update, "update"), .kind = kind_ };   \
+        v.region.start = call_ints(&c, start, start_num, "start");                                 \
+        v.region.stop = call_ints(&c, stop, stop_num, "stop");                                     \
+        v.region.step = call_ints(&c, strides, strides_num, "strides");                            \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_slice_update(&c.out, x, &v, c.strm);                                       \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+SLICE_UPDATE(slice_update, UPDATE_NONE)
+SLICE_UPDATE(slice_update_add, UPDATE_SUM)
+SLICE_UPDATE(slice_update_prod, UPDATE_PROD)
+SLICE_UPDATE(slice_update_max, UPDATE_MAX)
+SLICE_UPDATE(slice_update_min, UPDATE_MIN)
+
+int mlx_slice_dynamic(mlx_array *res, const mlx_array a, const mlx_array start, const int *axes,
+                      size_t axes_num, const int *slice_size, size_t slice_size_num,
+                      const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+    struct ops_start at = { call_arr(&c, start, "start"), call_ints(&c, axes, axes_num, "axes") };
+    struct ints size = call_ints(&c, slice_size, slice_size_num, "slice_size");
+
+    if (call_ok(&c))
+        c.err = ops_slice_dynamic(&c.out, x, &at, size, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_slice_update_dynamic(mlx_array *res, const mlx_array src, const mlx_array update,
+                             const mlx_array start, const int *axes, size_t axes_num,
+                             const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, src, "src"), *u = call_arr(&c, update, "update");
+    struct ops_start at = { call_arr(&c, start, "start"), call_ints(&c, axes, axes_num, "axes") };
+
+    if (call_ok(&c))
+        c.err = ops_slice_update_dynamic(&c.out, x, u, &at, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 int mlx_take(mlx_array *res, const mlx_array a, const mlx_array indices, const mlx_stream s)
 {
     struct call c = CALL_OP(res, s);

@@ -95,6 +95,24 @@ out:
     return err;
 }
 
+enum err ops_axis_list(struct axes_params *out, struct ints axes, int ndim, const char *op)
+{
+    bool seen[SHP_MAX] = { false };
+    enum err err = ERR_OK;
+
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < axes.n; i++) {
+        int axis;
+        TRY(shp_axis(&axis, axes.v[i], ndim, op));
+        if (seen[axis])
+            return err_set(ERR_ARG, "[%s] Repeat axes not allowed.", op);
+        seen[axis] = true;
+        out->axis[out->n++] = axis;
+    }
+out:
+    return err;
+}
+
 enum err ops_dim(int32_t *out, int64_t size, const char *op)
 {
     if (size > INT32_MAX)

@@ -64,6 +64,15 @@ struct ops_node {
 MUST_CHECK enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n,
                              struct strm *s);
 
+/* A slice of a by the caller's lists. */
+struct ops_region {
+    struct slice_params p; /* normalised */
+    struct shp shape;
+    bool is_whole; /* every element, in order */
+};
+MUST_CHECK enum err ops_region(struct ops_region *out, const struct arr *a,
+                               const struct ops_slice *v, const char *op);
+
 /* Broadcasts a to s, which it is known to fit. */
 MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
                                 struct strm *s);
@@ -82,6 +91,10 @@ struct axis_set {
 };
 MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
                                  const char *op);
+
+/* Normalised axes in the caller's order, without duplicates. */
+MUST_CHECK enum err ops_axis_list(struct axes_params *out, struct ints axes, int ndim,
+                                  const char *op);
 
 /* Dimension of n others merged. ERR_OVERFLOW when it does not fit. */
 MUST_CHECK enum err ops_merged_dim(int32_t *out, const int32_t *d, int n, const char *op);

@@ -230,45 +230,108 @@ out:
     return err;
 }
 
-/* ---- products of vectors ---- */
+/* ---- sums of products over chosen axes ---- */
 
-/* a with everything before its last dimension merged into one. */
-static enum err as_rows(struct arr **out, struct arr *a, struct strm *s)
+/* The axes that are not in sum, ascending. */
+static void other_axes(struct axes_params *rest, const struct axes_params *sum, int ndim)
 {
-    int32_t shape[2] = { 0, dim_from_end(a, 1) };
+    bool is_summed[SHP_MAX] = { false };
+
+    for (int i = 0; i < sum->n; i++)
+        is_summed[sum->axis[i]] = true;
+    rest->n = 0;
+    for (int i = 0; i < ndim; i++)
+        if (!is_summed[i])
+            rest->axis[rest->n++] = i;
+}
+
+/* a with some axes merged into its first dimension and all others into its second. */
+static enum err as_matrix(struct arr **out, struct arr *a, const struct axes_params *rows,
+                          const struct axes_params *cols, struct strm *s)
+{
+    int32_t order[SHP_MAX], shape[2];
+    struct arr *x = NULL;
     enum err err;
 
-    TRY(ops_merged_dim(&shape[0], a->shape, a->ndim - 1, "inner"));
-    TRY(ops_reshape(out, a, (struct ints){ shape, 2 }, s));
+    memcpy(order, rows->axis, (size_t)rows->n * sizeof order[0]);
+    memcpy(order + rows->n, cols->axis, (size_t)cols->n * sizeof order[0]);
+    TRY(ops_transpose(&x, a, (struct ints){ order, a->ndim }, s));
+    TRY(ops_merged_dim(&shape[0], x->shape, rows->n, "tensordot"));
+    TRY(ops_merged_dim(&shape[1], x->shape + rows->n, cols->n, "tensordot"));
+    TRY(ops_reshape(out, x, (struct ints){ shape, 2 }, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+static enum err tensordot_axes(struct axes_params sum[2], const struct ops_tensordot *t)
+{
+    enum err err;
+
+    if (t->axes_a.n != t->axes_b.n)
+        return err_set(ERR_ARG, "[tensordot] axes must have the same size.");
+    TRY(ops_axis_list(&sum[0], t->axes_a, t->a->ndim, "tensordot"));
+    TRY(ops_axis_list(&sum[1], t->axes_b, t->b->ndim, "tensordot"));
+    for (int i = 0; i < sum[0].n; i++)
+        if (t->a->shape[sum[0].axis[i]] != t->b->shape[sum[1].axis[i]])
+            return err_set(ERR_ARG, "[tensordot] a and b must have the same shape on the "
+                                    "contracted axes.");
 out:
     return err;
 }
 
-enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
+enum err ops_tensordot(struct arr **out, const struct ops_tensordot *t, struct strm *s)
 {
+    struct axes_params sum[2], rest[2];
+    struct shp to = { 0 };
     struct arr *x = NULL, *y = NULL;
-    struct shp to;
     enum err err;
 
-    if (a->ndim == 0 || b->ndim == 0)
-        return ops_binary(out, OP_MULTIPLY, a, b, s);
-    if (dim_from_end(a, 1) != dim_from_end(b, 1))
-        return err_set(ERR_ARG, "[inner] a and b must have the same last dimension.");
-    if (a->ndim + b->ndim - 2 > SHP_MAX)
-        return err_set(ERR_ARG, "[inner] Arrays have at most %d dimensions.", SHP_MAX);
-    TRY(as_rows(&x, a, s));
-    TRY(as_rows(&y, b, s));
-    STEP(y, ops_transpose(&next, y, INTS_ALL, s));
+    TRY(tensordot_axes(sum, t));
+    other_axes(&rest[0], &sum[0], t->a->ndim);
+    other_axes(&rest[1], &sum[1], t->b->ndim);
+    if (rest[0].n + rest[1].n > SHP_MAX)
+        return err_set(ERR_ARG, "[tensordot] Arrays have at most %d dimensions.", SHP_MAX);
+    for (int i = 0; i < rest[0].n; i++)
+        to.d[to.ndim++] = t->a->shape[rest[0].axis[i]];
+    for (int i = 0; i < rest[1].n; i++)
+        to.d[to.ndim++] = t->b->shape[rest[1].axis[i]];
+    TRY(as_matrix(&x, t->a, &rest[0], &sum[0], s));
+    TRY(as_matrix(&y, t->b, &sum[1], &rest[1], s));
     STEP(x, ops_matmul(&next, x, y, s));
-    arr_shape(&to, a);
-    to.ndim--;
-    for (int i = 0; i < b->ndim - 1; i++)
-        to.d[to.ndim++] = b->shape[i];
     TRY(ops_reshape(out, x, shp_ints(&to), s));
 out:
     arr_unref(&x);
     arr_unref(&y);
     return err;
+}
+
+enum err ops_tensordot_axis(struct arr **out, struct arr *a, struct arr *b, int n, struct strm *s)
+{
+    int32_t axes[2][SHP_MAX];
+
+    if (n < 0)
+        return err_set(ERR_ARG, "[tensordot] axis must be greater or equal to 0.");
+    if (n > MIN(a->ndim, b->ndim))
+        return err_set(ERR_ARG, "[tensordot] axis must be less than the number of dimensions of a "
+                                "and b.");
+    for (int i = 0; i < n; i++) {
+        axes[0][i] = i - n;
+        axes[1][i] = i;
+    }
+    return ops_tensordot(
+        out, &(struct ops_tensordot){ a, b, { axes[0], (size_t)n }, { axes[1], (size_t)n } }, s);
+}
+
+enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
+{
+    struct ints last = { (int32_t[]){ -1 }, 1 };
+
+    if (a->ndim == 0 || b->ndim == 0)
+        return ops_binary(out, OP_MULTIPLY, a, b, s);
+    if (dim_from_end(a, 1) != dim_from_end(b, 1))
+        return err_set(ERR_ARG, "[inner] a and b must have the same last dimension.");
+    return ops_tensordot(out, &(struct ops_tensordot){ a, b, last, last }, s);
 }
 
 enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s)

@@ -157,6 +157,28 @@ struct ops_slice { /* one entry per dimension each */
 };
 MUST_CHECK enum err ops_slice(struct arr **out, struct arr *a, const struct ops_slice *v,
                               struct strm *s);
+/* src with the region replaced by, or combined with, the update, which is cast and broadcast. */
+struct ops_slice_update {
+    struct arr *update;
+    struct ops_slice region;
+    enum update_kind kind;
+};
+MUST_CHECK enum err ops_slice_update(struct arr **out, struct arr *src,
+                                     const struct ops_slice_update *u, struct strm *s);
+
+/* Where a slice starts: an array of integers, one for each axis; the others start at 0. */
+struct ops_start {
+    struct arr *at;
+    struct ints axes;
+};
+/* size: of the slice, one entry per dimension. */
+MUST_CHECK enum err ops_slice_dynamic(struct arr **out, struct arr *a,
+                                      const struct ops_start *start, struct ints size,
+                                      struct strm *s);
+/* src with a slice of the update's shape replaced. Dimensions that the update lacks are the full
+ * ones of src, or 1 on axes that have a start. */
+MUST_CHECK enum err ops_slice_update_dynamic(struct arr **out, struct arr *src, struct arr *update,
+                                             const struct ops_start *start, struct strm *s);
 /* outs: indices.n + 1 parts. */
 MUST_CHECK enum err ops_split_sections(struct arr **outs, struct arr *a, struct ints indices,
                                        int axis, struct strm *s);
@@ -224,6 +246,15 @@ struct ops_addmm { /* alpha * a @ b + beta * c */
     float alpha, beta;
 };
 MUST_CHECK enum err ops_addmm(struct arr **out, const struct ops_addmm *m, struct strm *s);
+/* Sum of products over pairs of axes: what is left of a, then what is left of b. */
+struct ops_tensordot {
+    struct arr *a, *b;
+    struct ints axes_a, axes_b;
+};
+MUST_CHECK enum err ops_tensordot(struct arr **out, const struct ops_tensordot *t, struct strm *s);
+/* Over the last n axes of a and the first n of b. */
+MUST_CHECK enum err ops_tensordot_axis(struct arr **out, struct arr *a, struct arr *b, int n,
+                                       struct strm *s);
 MUST_CHECK enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 MUST_CHECK enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 

@@ -25,55 +25,76 @@ static int32_t clamp_range(struct slice_params *p, int i, int32_t n)
     return (int32_t)count;
 }
 
-static enum err slice_by(struct arr **out, struct arr *a, struct slice_params *p, struct strm *s)
+/* r->p has the caller's numbers and becomes normalised. */
+static enum err resolve(struct ops_region *r, const struct arr *a, const char *op)
 {
-    struct shp to = { .ndim = a->ndim };
-    bool whole = true;
-
-    p->n = a->ndim;
+    r->p.n = r->shape.ndim = a->ndim;
+    r->is_whole = true;
     for (int i = 0; i < a->ndim; i++) {
-        if (p->step[i] == 0)
-            return err_set(ERR_ARG, "[slice] The stride of axis %d is zero.", i);
-        whole &= p->step[i] > 0;
-        to.d[i] = clamp_range(p, i, a->shape[i]);
-        whole &= to.d[i] == a->shape[i];
+        if (r->p.step[i] == 0)
+            return err_set(ERR_ARG, "[%s] The stride of axis %d is zero.", op, i);
+        r->is_whole &= r->p.step[i] > 0;
+        r->shape.d[i] = clamp_range(&r->p, i, a->shape[i]);
+        r->is_whole &= r->shape.d[i] == a->shape[i];
     }
-    if (whole)
+    return ERR_OK;
+}
+
+enum err ops_region(struct ops_region *r, const struct arr *a, const struct ops_slice *v,
+                    const char *op)
+{
+    size_t n = a->ndim, bytes = n * sizeof r->p.start[0];
+
+    *r = (struct ops_region){ 0 };
+    if (v->start.n != n || v->stop.n != n || v->step.n != n)
+        return err_set(ERR_ARG,
+                       "[%s] Invalid number of indices or strides for array with "
+                       "dimension %zu.",
+                       op, n);
+    if (n) {
+        memcpy(r->p.start, v->start.v, bytes);
+        memcpy(r->p.stop, v->stop.v, bytes);
+        memcpy(r->p.step, v->step.v, bytes);
+    }
+    return resolve(r, a, op);
+}
+
+static enum err slice_node(struct arr **out, struct arr *a, const struct ops_region *r,
+                           struct strm *s)
+{
+    if (r->is_whole)
         return ops_same(out, a);
-    return ops_node(out, a, &(struct ops_node){ OP_SLICE, dtype_of(a), &to, p }, s);
+    return ops_node(out, a, &(struct ops_node){ OP_SLICE, dtype_of(a), &r->shape, &r->p }, s);
 }
 
 enum err ops_slice(struct arr **out, struct arr *a, const struct ops_slice *v, struct strm *s)
 {
-    struct slice_params p = { 0 };
-    size_t n = a->ndim, bytes = n * sizeof p.start[0];
+    struct ops_region r;
+    enum err err;
 
-    if (v->start.n != n || v->stop.n != n || v->step.n != n)
-        return err_set(ERR_ARG,
-                       "[slice] Invalid number of indices or strides for array with "
-                       "dimension %zu.",
-                       n);
-    if (n) {
-        memcpy(p.start, v->start.v, bytes);
-        memcpy(p.stop, v->stop.v, bytes);
-        memcpy(p.step, v->step.v, bytes);
-    }
-    return slice_by(out, a, &p, s);
+    TRY(ops_region(&r, a, v, "slice"));
+    TRY(slice_node(out, a, &r, s));
+out:
+    return err;
 }
 
 /* The part [start, stop) of one axis. */
 static enum err slice_axis(struct arr **out, struct arr *a, int axis, const int32_t range[2],
                            struct strm *s)
 {
-    struct slice_params p = { 0 };
+    struct ops_region r = { 0 };
+    enum err err;
 
     for (int i = 0; i < a->ndim; i++) {
-        p.stop[i] = a->shape[i];
-        p.step[i] = 1;
+        r.p.stop[i] = a->shape[i];
+        r.p.step[i] = 1;
     }
-    p.start[axis] = range[0];
-    p.stop[axis] = range[1];
-    return slice_by(out, a, &p, s);
+    r.p.start[axis] = range[0];
+    r.p.stop[axis] = range[1];
+    TRY(resolve(&r, a, "split"));
+    TRY(slice_node(out, a, &r, s));
+out:
+    return err;
 }
 
 /* Few increasing cuts inside of the axis become one node with all parts as outputs. */

@@ -196,21 +196,16 @@ static enum err transpose_by(struct arr **out, struct arr *a, const struct axes_
 enum err ops_transpose(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
 {
     struct axes_params p = { .n = a->ndim };
-    bool seen[SHP_MAX] = { false };
     enum err err = ERR_OK;
 
-    if (axes.n != SIZE_MAX && axes.n != a->ndim)
+    if (axes.n == SIZE_MAX)
+        for (int i = 0; i < p.n; i++)
+            p.axis[i] = p.n - 1 - i;
+    else if (axes.n != a->ndim)
         return err_set(ERR_ARG, "[transpose] Received %zu axes for array with %d dimensions.",
                        axes.n, a->ndim);
-    for (int i = 0; i < p.n; i++) {
-        int axis = p.n - 1 - i;
-        if (axes.n != SIZE_MAX)
-            TRY(shp_axis(&axis, axes.v[i], p.n, "transpose"));
-        if (seen[axis])
-            return err_set(ERR_ARG, "[transpose] Repeat axes not allowed.");
-        seen[axis] = true;
-        p.axis[i] = axis;
-    }
+    else
+        TRY(ops_axis_list(&p, axes, a->ndim, "transpose"));
     err = transpose_by(out, a, &p, s);
 out:
     return err;

@@ -340,6 +340,14 @@ int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_ar
  * last. */
 int mlx_inner(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
+/* Sum of products over pairs of axes, one of a and one of b each, of equal sizes: the other axes of
+ * a, then the other axes of b. With one number, over the last axis of them in a and as many first
+ * ones in b. Integers and bool are an error. */
+int mlx_tensordot(mlx_array *res, const mlx_array a, const mlx_array b, const int *axes_a,
+                  size_t axes_a_num, const int *axes_b, size_t axes_b_num, const mlx_stream s);
+int mlx_tensordot_axis(mlx_array *res, const mlx_array a, const mlx_array b, int axis,
+                       const mlx_stream s);
+
 /* All products of the elements of a (rows) and b (columns), both flattened. */
 int mlx_outer(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
@@ -400,6 +408,42 @@ int mlx_atleast_3d(mlx_array *res, const mlx_array a, const mlx_stream s);
 int mlx_slice(mlx_array *res, const mlx_array a, const int *start, size_t start_num,
               const int *stop, size_t stop_num, const int *strides, size_t strides_num,
               const mlx_stream s);
+
+/* A slice of shape slice_size (one entry per dimension) that starts where start says when the
+ * result is computed: an array of integers of 0 or 1 dimensions, one for each of axes; other axes
+ * start at 0. Negative positions count from the end. A start from which the slice would reach
+ * outside is moved to the nearest one that fits. */
+int mlx_slice_dynamic(mlx_array *res, const mlx_array a, const mlx_array start, const int *axes,
+                      size_t axes_num, const int *slice_size, size_t slice_size_num,
+                      const mlx_stream s);
+
+/* src with the elements of a slice (start, stop and strides as in mlx_slice) replaced by those of
+ * update, which is cast to the dtype of src and broadcasts to the slice. Where nothing else needs
+ * src its memory is reused, so that mlx_slice_update(&cache, cache, ...) moves the update only. */
+int mlx_slice_update(mlx_array *res, const mlx_array src, const mlx_array update, const int *start,
+                     size_t start_num, const int *stop, size_t stop_num, const int *strides,
+                     size_t strides_num, const mlx_stream s);
+
+/* The same, but elements become the sum, the product, the larger or the smaller one of old and new;
+ * NaN beats numbers. */
+int mlx_slice_update_add(mlx_array *res, const mlx_array src, const mlx_array update,
+                         const int *start, size_t start_num, const int *stop, size_t stop_num,
+                         const int *strides, size_t strides_num, const mlx_stream s);
+int mlx_slice_update_prod(mlx_array *res, const mlx_array src, const mlx_array update,
+                          const int *start, size_t start_num, const int *stop, size_t stop_num,
+                          const int *strides, size_t strides_num, const mlx_stream s);
+int mlx_slice_update_max(mlx_array *res, const mlx_array src, const mlx_array update,
+                         const int *start, size_t start_num, const int *stop, size_t stop_num,
+                         const int *strides, size_t strides_num, const mlx_stream s);
+int mlx_slice_update_min(mlx_array *res, const mlx_array src, const mlx_array update,
+                         const int *start, size_t start_num, const int *stop, size_t stop_num,
+                         const int *strides, size_t strides_num, const mlx_stream s);
+
+/* src with a slice of the shape of update replaced, which starts as in mlx_slice_dynamic. If update
+ * has fewer dimensions than src, it repeats over the leading ones that are not among axes. */
+int mlx_slice_update_dynamic(mlx_array *res, const mlx_array src, const mlx_array update,
+                             const mlx_array start, const int *axes, size_t axes_num,
+                             const mlx_stream s);
 
 /* A list of num_splits equal parts along an axis, whose size must be divisible. */
 int mlx_split(mlx_vector_array *res, const mlx_array a, int num_splits, int axis,
