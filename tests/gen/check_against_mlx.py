@@ -111,6 +111,16 @@ def special_calls(mx):
     def index(i, p):
         return i[0][tuple(slice(*t) for t in zip(*p))]
 
+    def updated(method):
+        def update(i, p):
+            at = tuple(slice(*t) for t in zip(*p))
+            if method:
+                return getattr(i[0].at[at], method)(i[1].astype(i[0].dtype))
+            out = mx.array(i[0])
+            out[at] = i[1].astype(out.dtype)
+            return out
+        return update
+
     def elements(i, p):
         n = 1
         for axis in p[0]:
@@ -119,6 +129,13 @@ def special_calls(mx):
 
     return {
         "random_seed": seeded, "nan_to_num": nan_to_num, "slice": index,
+        "slice_update": updated(None), "slice_update_add": updated("add"),
+        "slice_update_prod": updated("multiply"), "slice_update_max": updated("maximum"),
+        "slice_update_min": updated("minimum"),
+        "slice_dynamic": lambda i, p: mx.slice(*i, p[0], p[1]),
+        "slice_update_dynamic": lambda i, p: mx.slice_update(*i, p[0]),
+        "tensordot": lambda i, p: mx.tensordot(*i, p),
+        "tensordot_axis": lambda i, p: mx.tensordot(*i, p[0][0]),
         "number_of_elements": elements,
         "round": lambda i, p: mx.round(i[0], p[0][0]),
         "astype": lambda i, p: i[0].astype(dt(p[0])),
