@@ -518,6 +518,35 @@ static void test_wide_indices(void **state)
     }
 }
 
+/* More than 2^31 elements, where the device has the memory: a sum with a broadcast row, so that
+ * both the flat and the strided kernel see indices beyond 32 bits. */
+static void test_beyond_32_bits(void **state)
+{
+    enum { ROWS = 5, COLS = 1 << 29 };
+    const size_t step = 104729, n = (size_t)ROWS * COLS;
+    const int32_t shape[2] = { ROWS, COLS };
+    struct arr *row = NULL, *ones = NULL, *sum = NULL, *twice = NULL;
+    const uint8_t *v = NULL;
+
+    (void)state;
+    if (gpu->be->memory_size() < 8 * n)
+        skip();
+    assert_ok(ops_arange(&row, &(struct arange_params){ 0, COLS, 1 }, DT_UINT8, gpu));
+    assert_ok(ops_fill(&ones, (struct ints){ shape, 2 }, 1, DT_UINT8, gpu));
+    assert_ok(ops_binary(&sum, OP_ADD, ones, row, gpu));
+    eval_one(sum);
+    assert_ok(ops_binary(&twice, OP_ADD, sum, sum, gpu));
+    eval_one(twice);
+    assert_ok(arr_host((const void **)&v, twice));
+    for (size_t i = 0; i < n; i += step)
+        assert_int_equal(v[i], (uint8_t)(2 * (1 + i % COLS)));
+    assert_int_equal(v[n - 1], (uint8_t)(2 * COLS));
+    arr_unref(&row);
+    arr_unref(&ones);
+    arr_unref(&sum);
+    arr_unref(&twice);
+}
+
 /* ---- fused and separate kernels ---- */
 
 static const enum op_id chain_ops[] = {
@@ -634,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_arange),
         cmocka_unit_test(test_wide_indices),
+        cmocka_unit_test(test_beyond_32_bits),
         cmocka_unit_test(test_fusion_changes_no_bit),
         cmocka_unit_test(test_kernels_are_built_once),
     };
