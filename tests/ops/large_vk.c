@@ -1,0 +1,152 @@
+/* More elements than 32 bits count. Without much memory a row is seen many times; on a device that
+ * has it, 2 GiB of random bytes are made and read back. */
+#include "backend/backend.h"
+#include "core/eval.h"
+#include "core/mem.h"
+#include "core/op.h"
+#include "core/stream.h"
+#include "support/nd.h"
+
+#define GIB ((size_t)1 << 30)
+/* Two rows whose elements together do not fit an int32, of a length that no power of two divides.
+ */
+#define ROW_BYTES ((int32_t)GIB + 501)
+
+static struct strm *gpu;
+
+static struct arr *node(enum op_id op, struct arr *const *in, size_t n_in, const void *params,
+                        size_t params_size, const struct out_desc *out)
+{
+    struct arr *r = NULL;
+
+    assert_ok(arr_new_op(&r, .op = op, .strm = gpu, .in = in, .n_in = n_in, .params = params,
+                         .params_size = params_size, .out = out));
+    return r;
+}
+
+static struct arr *sum_over(struct arr *in, int axis, enum dtype t)
+{
+    struct reduce_params p = { .kind = REDUCE_SUM, .n = 1, .axis = { axis } };
+    struct out_desc out = { .dtype = t };
+
+    arr_shape(&out.shape, in);
+    out.shape.d[axis] = 1;
+    return node(OP_REDUCE, &in, 1, &p, sizeof p, &out);
+}
+
+/* One row that is seen again and again. */
+static void test_sum_past_32_bits(void **state)
+{
+    enum { TIMES = 65537, LENGTH = 65539 };
+    struct as_strided_params view = { .strides = { 0, 1 } };
+    struct reduce_params p = { .kind = REDUCE_SUM, .n = 2, .axis = { 0, 1 } };
+    struct out_desc seen = { { 2, { TIMES, LENGTH } }, DT_UINT8 };
+    struct out_desc out = { { 2, { 1, 1 } }, DT_UINT32 };
+    uint8_t *bytes = mem_alloc(LENGTH);
+    struct rng r = { 1 };
+    struct arr *row = NULL;
+    uint32_t want = 0;
+
+    (void)state;
+    assert_non_null(bytes);
+    for (int i = 0; i < LENGTH; i++)
+        want += bytes[i] = (uint8_t)rng_below(&r, 256);
+    assert_ok(arr_new_data(&row, bytes, &(struct shp){ 1, { LENGTH } }, DT_UINT8));
+    struct arr *in = node(OP_AS_STRIDED, &row, 1, &view, sizeof view, &seen);
+    struct arr *sum = node(OP_REDUCE, &in, 1, &p, sizeof p, &out);
+    assert_int_equal(*(const uint32_t *)nd_run(sum), want * TIMES);
+    arr_unref(&sum);
+    arr_unref(&in);
+    arr_unref(&row);
+    mem_free(bytes);
+}
+
+/* ---- with memory ---- */
+
+static struct arr *random_rows(void)
+{
+    static const uint32_t words[2] = { 7, 8 };
+    struct random_bits_params p = { .width = 1 };
+    struct out_desc out = { { 2, { 2, ROW_BYTES } }, DT_UINT8 };
+    struct arr *key = NULL;
+
+    assert_ok(arr_new_data(&key, words, &(struct shp){ 1, { 2 } }, DT_UINT32));
+    struct arr *a = node(OP_RANDOM_BITS, &key, 1, &p, sizeof p, &out);
+    arr_unref(&key);
+    return a;
+}
+
+static void check_row_sums(struct arr *a, const uint8_t *bytes)
+{
+    struct arr *sums = sum_over(a, 1, DT_UINT32);
+    const uint32_t *got = nd_run(sums);
+
+    for (int row = 0; row < 2; row++) {
+        uint32_t want = 0;
+        for (int32_t i = 0; i < ROW_BYTES; i++)
+            want += bytes[(size_t)row * ROW_BYTES + (size_t)i];
+        assert_int_equal(got[row], want);
+    }
+    arr_unref(&sums);
+}
+
+static void check_column_sums(struct arr *a, const uint8_t *bytes)
+{
+    struct arr *sums = sum_over(a, 0, DT_UINT32);
+    const uint32_t *got = nd_run(sums);
+
+    for (int32_t i = 0; i < ROW_BYTES; i++)
+        if (got[i] != (uint32_t)bytes[i] + bytes[(size_t)ROW_BYTES + (size_t)i])
+            fail_msg("sum of column %d is %u", i, got[i]);
+    arr_unref(&sums);
+}
+
+/* Rows 1 and 0: every element comes from or goes to the far end. */
+static void check_gather(struct arr *a, const uint8_t *bytes)
+{
+    static const int32_t rows[3] = { 1, 0, -1 };
+    struct gather_params p = { .n_axes = 1, .slice_size = { 1, ROW_BYTES } };
+    struct out_desc out = { { 3, { 3, 1, ROW_BYTES } }, DT_UINT8 };
+    struct arr *in[2] = { a, NULL };
+
+    assert_ok(arr_new_data(&in[1], rows, &(struct shp){ 1, { 3 } }, DT_INT32));
+    struct arr *taken = node(OP_GATHER, in, 2, &p, sizeof p, &out);
+    const uint8_t *got = nd_run(taken);
+    for (int i = 0; i < 3; i++)
+        assert_memory_equal(got + (size_t)i * ROW_BYTES, bytes + (size_t)(rows[i] != 0) * ROW_BYTES,
+                            (size_t)ROW_BYTES);
+    arr_unref(&taken);
+    arr_unref(&in[1]);
+}
+
+static void test_large_arrays(void **state)
+{
+    const void *bytes = NULL;
+
+    (void)state;
+    if (!gpu->be->is_hardware() || gpu->be->memory_size() < 16 * GIB)
+        return; /* a device too small for it has no such arrays either */
+    struct arr *a = random_rows();
+    assert_ok(eval_arrays(&a, 1, false));
+    assert_ok(arr_host(&bytes, a));
+    check_row_sums(a, bytes);
+    check_column_sums(a, bytes);
+    check_gather(a, bytes);
+    arr_unref(&a);
+}
+
+static int open_gpu(void **state)
+{
+    (void)state;
+    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sum_past_32_bits),
+        cmocka_unit_test(test_large_arrays),
+    };
+
+    return cmocka_run_group_tests(tests, open_gpu, NULL);
+}
