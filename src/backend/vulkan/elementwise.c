@@ -122,7 +122,8 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
                  (largest * lanes);
     unroll = MIN(unroll, 4);
     uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx) : 0;
-    while (lanes * unroll * weight > MAX_CODE_WORDS && (unroll > 1 || lanes * smallest > 4)) {
+    while (lanes * unroll * weight > MAX_CODE_WORDS &&
+           (unroll > 1 || (lanes > 1 && lanes * smallest > 4))) {
         if (unroll > 1)
             unroll /= 2;
         else
