@@ -329,6 +329,24 @@ static uint32_t arange_value(struct emit *e, const struct group *g, uint32_t lan
                   arange_arg(e, 0, type), arange_arg(e, 1, type), at);
 }
 
+/* The cast of a real number to complex64, in which the imaginary part is a zero. */
+static bool adds_zero(const struct emit *e, int i)
+{
+    const struct fx_ins *ins = &e->f->ins[i];
+
+    return ins->op == OP_ASTYPE && ins->dtype == DT_COMPLEX64 &&
+           fx_dtype(e->f, ins->arg[0]) != DT_COMPLEX64;
+}
+
+/* Mesa's llvmpipe takes x * 0 for 0 where it knows the factor, whatever the sign of x, which a
+ * product with a complex number would show. */
+static uint32_t hide_zero(struct emit *e, uint32_t v, uint32_t type)
+{
+    uint32_t zero = spv_op(&e->m, SpvOpBitcast, spv_type_float(&e->m, 32), e->words.zero);
+
+    return spv_op(&e->m, SpvOpCompositeInsert, type, zero, v, 1);
+}
+
 static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
                     const uint32_t *values)
 {
@@ -347,6 +365,8 @@ static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
         operands[0] = spv_lib_id(&e->m, e->calls[i].fn);
         v = spv_emit(&e->m, SpvOpFunctionCall, type, operands, 1 + ins->n_args);
     }
+    if (adds_zero(e, i))
+        v = hide_zero(e, v, type);
     return e->calls[i].must_round ? words_round(&e->words, v, t) : v;
 }
 
@@ -403,6 +423,15 @@ static void store_group(struct emit *e, const struct group *g)
     spv_label(&e->m, after);
 }
 
+static bool needs_zero(const struct emit *e)
+{
+    bool needs = e->c->flags & ELEM_NATIVE_HALF;
+
+    for (int i = 0; i < e->f->n_ins; i++)
+        needs |= adds_zero(e, i);
+    return needs;
+}
+
 /* The number of groups never has its highest bit set. */
 static void make_zero(struct emit *e)
 {
@@ -424,7 +453,7 @@ static uint32_t write_main(struct emit *e)
     for (int o = 0; o < e->f->n_in + e->f->n_out; o++)
         e->addr[o] = load_arg(e, 0, (uint32_t)o, e->t_u64);
     e->n_groups = next_index_arg(e);
-    if (e->c->flags & ELEM_NATIVE_HALF)
+    if (needs_zero(e))
         make_zero(e);
     place_groups(e);
     place_operands(e);
