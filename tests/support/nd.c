@@ -26,6 +26,7 @@ struct num num_load(enum dtype t, const void *p)
 {
     uint16_t h;
     float f[2];
+    double d;
 
     switch (t) {
     case DT_BOOL:
@@ -55,11 +56,14 @@ struct num num_load(enum dtype t, const void *p)
     case DT_FLOAT32:
         memcpy(f, p, 4);
         return load_float(f[0]);
+    case DT_FLOAT64:
+        memcpy(&d, p, 8);
+        return load_float(d);
     case DT_COMPLEX64:
         memcpy(f, p, 8);
         return (struct num){ .re = f[0], .im = f[1] };
     default:
-        fail_msg("no numbers of %s here", dt_name(t));
+        fail_msg("no dtype has the number %d", (int)t);
         return load_float(0);
     }
 }
@@ -80,6 +84,9 @@ void num_store(enum dtype t, void *p, struct num v)
         break;
     case DT_FLOAT32:
         memcpy(p, f, 4);
+        break;
+    case DT_FLOAT64:
+        memcpy(p, &v.re, 8);
         break;
     case DT_COMPLEX64:
         memcpy(p, f, 8);
