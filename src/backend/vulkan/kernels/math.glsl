@@ -73,12 +73,16 @@ struct parts {
 
 parts split(const uint magnitude)
 {
-    bool subnormal = magnitude < 0x00800000u;
-    uint i = subnormal ? floatBitsToUint(float(int(magnitude))) : magnitude;
+    uint i = magnitude;
+    int shift = 0;
     parts z;
 
+    if (i < 0x00800000u) {
+        i = floatBitsToUint(float(int(i)));
+        shift = 149;
+    }
     z.m = (i & 0x007fffffu) | 0x00800000u;
-    z.e = int(i >> 23) - (subnormal ? 149 : 0);
+    z.e = int(i >> 23) - shift;
     return z;
 }
 
@@ -111,37 +115,17 @@ float quotient(const parts a, const parts b, const uint sign)
     return join(uint(q), a.e - b.e + (below ? 126 : 127), sign);
 }
 
-float divide_edge(const float a, const float b, const uint sign)
+float divide_f32(const float a, const float b)
 {
     uint ma = floatBitsToUint(a) & ~SIGN_BIT;
     uint mb = floatBitsToUint(b) & ~SIGN_BIT;
+    uint sign = (floatBitsToUint(a) ^ floatBitsToUint(b)) & SIGN_BIT;
 
-    if (ma > INF_BITS || mb > INF_BITS || (ma == INF_BITS && mb == INF_BITS) || (ma | mb) == 0u)
+    if (ma - 1u < INF_BITS - 1u && mb - 1u < INF_BITS - 1u)
+        return quotient(split(ma), split(mb), sign);
+    if (ma > INF_BITS || mb > INF_BITS || ma == mb) /* 0 / 0 and inf / inf are all that is left */
         return nan_f32();
-    if (ma == INF_BITS || mb == 0u)
-        return uintBitsToFloat(sign | INF_BITS);
-    if (mb == INF_BITS || ma == 0u)
-        return uintBitsToFloat(sign);
-    return quotient(split(ma), split(mb), sign);
-}
-
-float divide_f32(const float a, const float b)
-{
-    uint ia = floatBitsToUint(a);
-    uint ib = floatBitsToUint(b);
-    uint sign = (ia ^ ib) & SIGN_BIT;
-    uint ea = (ia >> 23) & 255u;
-    uint eb = (ib >> 23) & 255u;
-    parts na;
-    parts nb;
-
-    if (ea - 1u >= 254u || eb - 1u >= 254u)
-        return divide_edge(a, b, sign);
-    na.m = (ia & 0x007fffffu) | 0x00800000u;
-    na.e = int(ea);
-    nb.m = (ib & 0x007fffffu) | 0x00800000u;
-    nb.e = int(eb);
-    return quotient(na, nb, sign);
+    return uintBitsToFloat(sign | (ma == INF_BITS || mb == 0u ? INF_BITS : 0u));
 }
 
 /* x = f * 4^k, f in [1, 4), given as the 25-bit integer f * 2^23. */
@@ -345,8 +329,9 @@ float log1p_f32(const float x)
     if (log_is_edge(u))
         return is_nan(x) ? x : log_edge(u);
     log_arg z = log_reduce(floatBitsToUint(u));
-    float c = u >= 2.0 ? 1.0 - (u - x) : x - (u - 1.0); /* what 1 + x lost */
-    return fma(z.k, 0.693145752, log1p_poly(z.f, z.k * 1.42860677e-6 + c / u));
+    float c = u >= 2.0 ? 1.0 - (u - x) : x - (u - 1.0); /* what 1 + x lost, to be divided by u */
+    c *= pow2(-min(int(z.k), 126)) * (1.0 - z.f + z.f * z.f);
+    return fma(z.k, 0.693145752, log1p_poly(z.f, z.k * 1.42860677e-6 + c));
 }
 
 float log_add_exp_f32(const float a, const float b)
@@ -478,7 +463,8 @@ float remainder_f32(const float x, const float y)
     } else {
         r = my == INF_BITS ? x : with_sign(remainder_long(mx, my), x);
     }
-    return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+    bool differs = ((floatBitsToUint(r) ^ floatBitsToUint(y)) & SIGN_BIT) != 0u;
+    return differs && (floatBitsToUint(r) & ~SIGN_BIT) != 0u ? r + y : r;
 }
 
 /* ---- circular functions ---- */
@@ -489,34 +475,22 @@ struct angle {
     int q;
 };
 
+/* Bits 32 * word to 32 * word + 31 of 2 / pi, after 32 zeros. Without branches or tables, which would
+ * cost more to build and to run than the selections. */
 uint two_over_pi(const uint word)
 {
-    switch (word) {
-    case 1u:
-        return 0xa2f9836eu;
-    case 2u:
-        return 0x4e441529u;
-    case 3u:
-        return 0xfc2757d1u;
-    case 4u:
-        return 0xf534ddc0u;
-    case 5u:
-        return 0xdb629599u;
-    case 6u:
-        return 0x3c439041u;
-    case 7u:
-        return 0xfe5163abu;
-    }
-    return 0u;
+    bool odd = (word & 1u) != 0u;
+    bool upper = (word & 2u) != 0u;
+    uint low = upper ? (odd ? 0xfc2757d1u : 0x4e441529u) : (odd ? 0xa2f9836eu : 0u);
+    uint high = upper ? (odd ? 0xfe5163abu : 0x3c439041u) : (odd ? 0xdb629599u : 0xf534ddc0u);
+
+    return (word & 4u) != 0u ? high : low;
 }
 
-uint two_over_pi_bits(const uint start)
+/* 32 bits that start `shift` bits into hi. */
+uint funnel(const uint hi, const uint lo, const uint shift)
 {
-    uint s = start & 31u;
-    uint w = start >> 5;
-    uint hi = two_over_pi(w) << s;
-
-    return s == 0u ? hi : hi | (two_over_pi(w + 1u) >> (32u - s));
+    return shift == 0u ? hi : (hi << shift) | (lo >> (32u - shift));
 }
 
 /* Payne and Hanek: the 24 bits of x times the 96 bits of 2 / pi that do not make whole turns. */
@@ -525,14 +499,18 @@ angle angle_large(const float x)
     uint i = floatBitsToUint(x);
     uint m = (i & 0x007fffffu) | 0x00800000u;
     uint start = ((i >> 23) & 255u) - 120u;
+    uint w = start >> 5;
+    uint s = start & 31u;
+    uint t1 = two_over_pi(w + 1u);
+    uint t2 = two_over_pi(w + 2u);
     uint h1;
     uint l1;
     uint h2;
     uint l2;
-    umulExtended(m, two_over_pi_bits(start + 32u), h1, l1);
-    umulExtended(m, two_over_pi_bits(start + 64u), h2, l2);
+    umulExtended(m, funnel(t1, t2, s), h1, l1);
+    umulExtended(m, funnel(t2, two_over_pi(w + 3u), s), h2, l2);
     uint mid = l1 + h2;
-    uint top = m * two_over_pi_bits(start) + h1 + (mid < l1 ? 1u : 0u);
+    uint top = m * funnel(two_over_pi(w), t1, s) + h1 + (mid < l1 ? 1u : 0u);
     uint f1 = (top << 2) | (mid >> 30);
     uint f0 = (mid << 2) | (l2 >> 30);
     bool up = (f1 & SIGN_BIT) != 0u; /* more than half a quadrant: count from the next one */
@@ -612,12 +590,9 @@ float tan_f32(const float x)
     angle z = angle_reduce(x);
     float s = sin_poly(z.r);
     float c = cos_poly(z.r);
+    bool odd = (z.q & 1) != 0;
 
-    if (!is_finite(x))
-        return nan_f32();
-    if (abs(z.r) < 1e-10)
-        return (z.q & 1) == 0 ? z.r : divide_f32(-1.0, z.r);
-    return (z.q & 1) == 0 ? s / c : -c / s;
+    return is_finite(x) ? (odd ? -c : s) / (odd ? s : c) : nan_f32();
 }
 
 float arcsin_poly(const float x)
