@@ -71,6 +71,10 @@ def slice_of(a, args):
     return a[index]
 
 
+def starts(n):
+    return mx.zeros((n,), dtype=mx.int32)
+
+
 # name: function of the arrays and the arguments; the C side has the same names
 OPS = {
     "reshape": lambda a, v: mx.reshape(a[0], v),
@@ -88,6 +92,8 @@ OPS = {
     "atleast_2d": lambda a, v: mx.atleast_2d(a[0]),
     "atleast_3d": lambda a, v: mx.atleast_3d(a[0]),
     "slice": lambda a, v: slice_of(a[0], v),
+    "slice_dynamic": lambda a, v: mx.slice(a[0], starts(v[0]), v[1:1 + v[0]], v[1 + v[0]:]),
+    "slice_update_dynamic": lambda a, v: mx.slice_update(a[0], a[1], starts(len(v)), v),
     "split": lambda a, v: mx.split(a[0], v[0], v[1]),
     "split_sections": lambda a, v: mx.split(a[0], v[1:], v[0]),
     "concatenate": lambda a, v: mx.concatenate(a, v[0]),
@@ -107,6 +113,8 @@ OPS = {
     "addmm": lambda a, v: mx.addmm(a[0], a[1], a[2]),
     "inner": lambda a, v: mx.inner(a[0], a[1]),
     "outer": lambda a, v: mx.outer(a[0], a[1]),
+    "tensordot": lambda a, v: mx.tensordot(a[0], a[1], [v[:len(v) // 2], v[len(v) // 2:]]),
+    "tensordot_axis": lambda a, v: mx.tensordot(a[0], a[1], v[0]),
     "sum": lambda a, v: mx.sum(a[0], v[1:], keepdims=bool(v[0])),
     "sum_all": lambda a, v: mx.sum(a[0], keepdims=bool(v[0])),
     "max": lambda a, v: mx.max(a[0], v[1:], keepdims=bool(v[0])),
@@ -167,6 +175,17 @@ CASES = [
     ("slice", [(10,)], (100, -100, -3)), ("slice", [(10,)], (-100, 100, 7)),
     ("slice", [(10,)], (5, 5, -1)), ("slice", [(4, 6)], (1, 3, 1, 0, 6, 4)),
     ("slice", [(0,)], (0, 5, 1)), ("slice", [(10,)], (3, 4, 5)), ("slice", [(10,)], (2, 8, -1)),
+    ("slice_dynamic", [(4, 6)], (1, 0, 2, 6)), ("slice_dynamic", [(4, 6)], (2, 1, -2, 1, 1)),
+    ("slice_dynamic", [(4, 6)], (0, 4, 3)), ("slice_dynamic", [(4, 6)], (1, 0, 5, 6)),
+    ("slice_dynamic", [(4, 6)], (1, 2, 2, 2)), ("slice_dynamic", [(4, 6)], (2, 0, -2, 2, 2)),
+    ("slice_dynamic", [(4, 6)], (1, 0, 2)), ("slice_dynamic", [(4, 6)], (3, 0, 1, 1, 2, 2)),
+    ("slice_dynamic", [(4, 6)], (1, 0, 0, 6)), ("slice_dynamic", [()], (0,)),
+    ("slice_update_dynamic", [(4, 6), (2, 3)], (0, 1)),
+    ("slice_update_dynamic", [(4, 6), (6,)], (0,)), ("slice_update_dynamic", [(4, 6), (3,)], (-1,)),
+    ("slice_update_dynamic", [(4, 6), ()], (0, 1)), ("slice_update_dynamic", [(4, 6), (5, 6)], (0,)),
+    ("slice_update_dynamic", [(4, 6), (1, 1)], (0, 2)),
+    ("slice_update_dynamic", [(4, 6), (1, 1)], (1, -1)),
+    ("slice_update_dynamic", [(4, 6), (0, 6)], (0,)),
     ("split", [(6, 4)], (3, 0)), ("split", [(6, 4)], (2, -1)), ("split", [(6, 4)], (4, 0)),
     ("split", [(6, 4)], (0, 0)), ("split", [(24,)], (12, 0)), ("split", [(6, 4)], (1, 2)),
     ("split_sections", [(6, 4)], (0, 2, 5)), ("split_sections", [(6, 4)], (0, 5, 2)),
@@ -206,6 +225,13 @@ CASES = [
     ("addmm", [(5, 1, 4), (5, 2, 3), (5, 3, 4)], ()), ("addmm", [(7, 2, 4), (2, 3), (3, 4)], ()),
     ("inner", [(2, 3), (4, 3)], ()), ("inner", [(3,), (3,)], ()), ("inner", [(), (3,)], ()),
     ("inner", [(2, 3), (4, 2)], ()), ("inner", [(2, 5, 3), (4, 3)], ()),
+    ("tensordot", [(2, 3, 4), (4, 3, 5)], (2, 1, 0, 1)),
+    ("tensordot", [(2, 3), (3, 4)], (-1, 0)), ("tensordot", [(2, 3), (4, 5)], (1, 0)),
+    ("tensordot", [(2, 3), (4, 5)], ()), ("tensordot", [(2, 3), (3, 4)], (2, 0)),
+    ("tensordot", [(2, 2), (2, 2)], (0, 0, 0, 1)), ("tensordot", [(0, 3), (3, 4)], (1, 0)),
+    ("tensordot_axis", [(2, 3), (3, 4)], (1,)), ("tensordot_axis", [(2, 3), (2, 3)], (2,)),
+    ("tensordot_axis", [(2, 3), (4, 5)], (0,)), ("tensordot_axis", [(2, 3), (3, 4)], (3,)),
+    ("tensordot_axis", [(2, 3), (3, 4)], (-1,)), ("tensordot_axis", [(), ()], (0,)),
     ("outer", [(2, 3), (4,)], ()), ("outer", [(), (4,)], ()),
     ("sum", [(2, 3, 4)], (0, 1)), ("sum", [(2, 3, 4)], (1, 1)), ("sum", [(2, 3, 4)], (0, 0, -1)),
     ("sum", [(2, 3, 4)], (0, 1, 1)), ("sum", [(2, 3, 4)], (0, 3)), ("sum", [(2, 3, 4)], (0,)),

@@ -64,6 +64,44 @@ static enum err take_zeros(struct arr **out, struct arr *a, struct ints shape, c
     return err;
 }
 
+/* The first half of the axes is of a, the second of b. */
+static enum err tensordot_halves(struct arr **out, struct arr *a, struct arr *b, struct ints v)
+{
+    size_t n = v.n / 2;
+
+    return ops_tensordot(out, &(struct ops_tensordot){ a, b, { v.v, n }, { v.v + n, n } }, s);
+}
+
+/* A start of 0 on each axis. */
+static struct ops_start start_zeros(struct ints axes)
+{
+    struct ops_start start = { NULL, axes };
+    int32_t n = (int32_t)axes.n;
+
+    assert_ok(ops_fill(&start.at, (struct ints){ &n, 1 }, 0, DT_INT32, s));
+    return start;
+}
+
+/* The number of axes, the axes, the size. */
+static enum err slice_zeros(struct arr **out, struct arr *a, struct ints v)
+{
+    size_t n = (size_t)v.v[0];
+    struct ops_start start = start_zeros((struct ints){ v.v + 1, n });
+    enum err err = ops_slice_dynamic(out, a, &start, (struct ints){ v.v + 1 + n, v.n - 1 - n }, s);
+
+    arr_unref(&start.at);
+    return err;
+}
+
+static enum err update_zeros(struct arr **out, struct arr *a, struct arr *b, struct ints axes)
+{
+    struct ops_start start = start_zeros(axes);
+    enum err err = ops_slice_update_dynamic(out, a, b, &start, s);
+
+    arr_unref(&start.at);
+    return err;
+}
+
 static enum err split_key(struct arr **out, int n)
 {
     struct arr *key = NULL;
