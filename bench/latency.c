@@ -1,5 +1,4 @@
 /* Small work: cost per op of long graphs, and the round trip of one small add. */
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,27 +140,31 @@ static int persistent(double *us, int n, mlx_stream s)
     return rc;
 }
 
+/* Runs the command again for one call of n elements; 0 if it went well. */
+static int run_child(int n)
+{
+    char count[16];
+    char *device = bench_options.device == MLX_GPU ? "gpu" : "cpu";
+    int status = 1;
+
+    snprintf(count, sizeof count, "%d", n);
+    char *argv[] = { "mlx", "bench", "--one-shot", count, "--device", device, NULL };
+    pid_t child = fork();
+    if (child == 0) {
+        execv(bench_options.program, argv);
+        _exit(127);
+    }
+    return child < 0 || waitpid(child, &status, 0) < 0 || status;
+}
+
 /* A process for every call: library, device and pipelines are set up and torn down each time. */
 static int one_shot(double *us, int n)
 {
     double trip[SHOTS];
-    char count[16];
-    const char *device = bench_options.device == MLX_GPU ? "gpu" : "cpu";
 
-    snprintf(count, sizeof count, "%d", n);
     for (int i = 0; i < SHOTS; i++) {
-        char *const argv[] = { (char *)bench_options.program,
-                               "bench",
-                               "--one-shot",
-                               count,
-                               "--device",
-                               (char *)device,
-                               NULL };
         double start = bench_now();
-        pid_t child;
-        int status;
-        if (posix_spawn(&child, bench_options.program, NULL, NULL, argv, environ) ||
-            waitpid(child, &status, 0) < 0 || status)
+        if (run_child(n))
             return 1;
         trip[i] = (bench_now() - start) * 1e6;
     }

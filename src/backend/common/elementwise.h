@@ -11,10 +11,10 @@ enum elem_kind {
 
 struct elem_walk {
     enum elem_kind kind;
-    size_t n;            /* elements computed */
-    uint32_t scalar_in;  /* bit i: input i holds one element (SCALAR and VECTOR) */
+    size_t n;                 /* elements computed */
+    uint32_t scalar_in;       /* bit i: input i holds one element (SCALAR and VECTOR) */
     const struct arr *layout; /* outputs inherit this array's layout; NULL: row-major */
-    struct nest nest;    /* STRIDED: operands are the inputs in order */
+    struct nest nest;         /* STRIDED: operands are the inputs in order */
 };
 
 /* Classifies the inputs of x and gives the outputs storage: donated where possible, else allocated
