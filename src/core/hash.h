@@ -24,6 +24,7 @@ static inline uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
         h = hash_mix(h, word);
     }
     word = n;
-    memcpy(&word, p, n);
+    if (n) /* data may be NULL then */
+        memcpy(&word, p, n);
     return hash_mix(h, word ^ (uint64_t)n << 56);
 }

@@ -124,24 +124,26 @@ uint32_t spv_global_new(struct spv *m, SpvOp op, uint32_t type, const uint32_t *
     return id;
 }
 
-static bool is_same(const struct spv *m, struct spv_known k, uint32_t word, uint32_t type)
+/* Is the instruction at `at` this one? word holds its length. */
+static bool is_same(const uint32_t *at, uint32_t word, uint32_t type, const uint32_t *operands)
 {
-    const uint32_t *at = m->globals.v + k.at;
+    uint32_t lead = type ? 3 : 2;
 
-    return at[0] == word && (!type || at[1] == type);
+    if (at[0] != word || (type && at[1] != type))
+        return false;
+    for (uint32_t i = lead; i < word >> SpvWordCountShift; i++)
+        if (at[i] != operands[i - lead])
+            return false;
+    return true;
 }
 
 uint32_t spv_global(struct spv *m, SpvOp op, uint32_t type, const uint32_t *operands, int n)
 {
     uint32_t word = (uint32_t)(n + (type ? 3 : 2)) << SpvWordCountShift | (uint32_t)op;
 
-    for (size_t i = 0; i < m->known.n; i++) {
-        struct spv_known k = m->known.v[i];
-        const uint32_t *rest = m->globals.v + k.at + (type ? 3 : 2);
-
-        if (is_same(m, k, word, type) && memcmp(rest, operands, (size_t)n * sizeof *rest) == 0)
-            return k.id;
-    }
+    for (size_t i = 0; i < m->known.n; i++)
+        if (is_same(m->globals.v + m->known.v[i].at, word, type, operands))
+            return m->known.v[i].id;
     struct spv_known k = { (uint32_t)m->globals.n, 0 };
     k.id = spv_global_new(m, op, type, operands, n);
     if (m->err == ERR_OK)
