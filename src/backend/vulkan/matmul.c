@@ -155,10 +155,11 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
     if (plan->n_dims <= 1)
         return ERR_OK;
     for (int d = 0; d < plan->n_dims; d++) {
-        args.dim[d] = (uint32_t)plan->dim[d];
+        int from = plan->n_dims - 1 - d;
+        args.dim[d] = (uint32_t)plan->dim[from];
         for (int i = 0; i < 2; i++)
-            args.stride[i * WALK_MAX + d] = plan->side[order[i]].batch[d];
-        args.stride[2 * WALK_MAX + d] = p->is_scaled ? plan->side[MM_C].batch[d] : 0;
+            args.stride[i * WALK_MAX + d] = plan->side[order[i]].batch[from];
+        args.stride[2 * WALK_MAX + d] = p->is_scaled ? plan->side[MM_C].batch[from] : 0;
     }
     return vk_enc_args(p->enc, &p->batch, &args, sizeof args);
 }

@@ -44,7 +44,8 @@ struct probe_args {
 
 /* ---- matrix products: dst = alpha * a x b + beta * c for every batch ---- */
 
-/* Batch dimensions, innermost last: strides of a, b and c in elements, WALK_MAX of each. */
+/* Batch dimensions, innermost first: strides of a, b and c in elements, WALK_MAX of each. (Upwards,
+ * because llvmpipe of Mesa 26 reads one entry past the end of a loop.) */
 struct mm_batch_args {
     A_I64 stride[3 * WALK_MAX];
     A_U32 dim[WALK_MAX];

@@ -24,7 +24,7 @@ i64vec3 mm_batch_offsets(uint64_t address, i64vec3 one, uint batch)
         return one * int64_t(batch);
     MmBatch b = MmBatch(address);
     i64vec3 at = i64vec3(0l);
-    for (int d = int(b.v.ndim) - 1; d >= 0; d--) {
+    for (uint d = 0u; d < b.v.ndim; d++) {
         uint next = batch / b.v.dim[d];
         int64_t i = int64_t(batch - next * b.v.dim[d]);
         at += i * i64vec3(b.v.stride[d], b.v.stride[WALK_MAX + d], b.v.stride[2 * WALK_MAX + d]);
