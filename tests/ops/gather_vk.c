@@ -3,11 +3,7 @@
 #include "core/gate.h"
 #include "core/mem.h"
 #include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
 #include "support/nd.h"
-
-static struct strm *gpu;
 
 static const enum dtype index_types[] = { DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64,
                                           DT_INT8,  DT_INT16,  DT_INT32,  DT_INT64 };
@@ -32,7 +28,7 @@ static void index_fill(struct nd *a, struct rng *r, int32_t dim, int32_t slice)
             v -= dim;
         num_store(a->dtype, a->bytes + i * dt_size(a->dtype), (struct num){ .i = v });
     }
-    nd_view(a, gpu);
+    nd_view(a);
 }
 
 static void gather_free(struct gather *g)
@@ -54,7 +50,7 @@ static struct arr *gather_node(const struct gather *g)
         in[1 + k] = g->index[k].arr;
     for (int i = 0; i < g->src.shape.ndim; i++)
         out.shape.d[out.shape.ndim++] = g->p.slice_size[i];
-    assert_ok(arr_new_op(&r, .op = OP_GATHER, .strm = gpu, .in = in,
+    assert_ok(arr_new_op(&r, .op = OP_GATHER, .strm = nd_gpu, .in = in,
                          .n_in = 1 + (size_t)g->p.n_axes, .params = &g->p,
                          .params_size = sizeof g->p, .out = &out));
     return r;
@@ -114,10 +110,10 @@ static void random_gather(struct gather *g, struct rng *r, enum dtype t, enum dt
         if (!indexed && rng_one_in(r, 2))
             g->p.slice_size[i] = shape.d[i];
     }
-    nd_make(&g->src, r, gpu, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
+    nd_make(&g->src, r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
     for (int k = 0; k < g->p.n_axes; k++) {
         int axis = g->p.axis[k];
-        nd_make(&g->index[k], r, gpu, index_type, &index_shape,
+        nd_make(&g->index[k], r, index_type, &index_shape,
                 (enum nd_layout)rng_below(r, ND_LAYOUTS));
         index_fill(&g->index[k], r, shape.d[axis], g->p.slice_size[axis]);
     }
@@ -141,8 +137,8 @@ static void check_random(uint64_t seed, int rounds)
 static void take_rows(struct gather *g, struct rng *r, enum dtype t, struct shp shape)
 {
     *g = (struct gather){ .p = { .n_axes = 1 } };
-    nd_make(&g->src, r, gpu, t, &shape, ND_ROW);
-    nd_make(&g->index[0], r, gpu, DT_INT32, &(struct shp){ 2, { 7, 11 } }, ND_ROW);
+    nd_make(&g->src, r, t, &shape, ND_ROW);
+    nd_make(&g->index[0], r, DT_INT32, &(struct shp){ 2, { 7, 11 } }, ND_ROW);
     g->p.slice_size[0] = 1;
     for (int i = 1; i < shape.ndim; i++)
         g->p.slice_size[i] = shape.d[i];
@@ -189,12 +185,12 @@ static void test_out_of_range_is_clamped(void **state)
     (void)state;
     for (size_t k = 0; k < ARRAY_LEN(index_types); k++) {
         g = (struct gather){ .p = { .n_axes = 1, .slice_size = { 1, 8 } } };
-        nd_make(&g.src, &r, gpu, DT_FLOAT32, &(struct shp){ 2, { 5, 8 } }, ND_ROW);
-        nd_make(&g.index[0], &r, gpu, index_types[k],
-                &(struct shp){ 1, { (int32_t)ARRAY_LEN(values) } }, ND_ROW);
+        nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 2, { 5, 8 } }, ND_ROW);
+        nd_make(&g.index[0], &r, index_types[k], &(struct shp){ 1, { (int32_t)ARRAY_LEN(values) } },
+                ND_ROW);
         for (size_t i = 0; i < ARRAY_LEN(values); i++)
             num_store(index_types[k], nd_at(&g.index[0], i), (struct num){ .i = values[i] });
-        nd_view(&g.index[0], gpu);
+        nd_view(&g.index[0]);
         check_gather(&g);
         gather_free(&g);
     }
@@ -206,8 +202,8 @@ static void test_empty_index_gives_an_empty_array(void **state)
     struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 } } };
 
     (void)state;
-    nd_make(&g.src, &r, gpu, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);
-    nd_make(&g.index[0], &r, gpu, DT_INT32, &(struct shp){ 1, { 0 } }, ND_ROW);
+    nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);
+    nd_make(&g.index[0], &r, DT_INT32, &(struct shp){ 1, { 0 } }, ND_ROW);
     struct arr *out = gather_node(&g);
     assert_ok(eval_arrays(&out, 1, false));
     assert_int_equal(out->size, 0);
@@ -221,24 +217,12 @@ static void test_bool_cannot_index(void **state)
     struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 } } };
 
     (void)state;
-    nd_make(&g.src, &r, gpu, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);
-    nd_make(&g.index[0], &r, gpu, DT_BOOL, &(struct shp){ 1, { 3 } }, ND_ROW);
+    nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);
+    nd_make(&g.index[0], &r, DT_BOOL, &(struct shp){ 1, { 3 } }, ND_ROW);
     struct arr *out = gather_node(&g);
     assert_fails(ERR_UNSUPPORTED, eval_arrays(&out, 1, false));
     arr_unref(&out);
     gather_free(&g);
-}
-
-static void test_no_validation_messages(void **state)
-{
-    (void)state;
-    assert_int_equal(stat_get(STAT_VALIDATION_MESSAGES), 0);
-}
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
 }
 
 int main(void)
@@ -250,8 +234,8 @@ int main(void)
         cmocka_unit_test(test_out_of_range_is_clamped),
         cmocka_unit_test(test_empty_index_gives_an_empty_array),
         cmocka_unit_test(test_bool_cannot_index),
-        cmocka_unit_test(test_no_validation_messages),
+        cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests(tests, open_gpu, NULL);
+    return cmocka_run_group_tests(tests, nd_open, NULL);
 }

@@ -2,11 +2,7 @@
 #include "core/eval.h"
 #include "core/mem.h"
 #include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
 #include "support/nd.h"
-
-static struct strm *gpu;
 
 static uint32_t rotate(uint32_t x, int by)
 {
@@ -61,7 +57,7 @@ static struct arr *bits_node(struct arr *keys, int32_t n, int width)
 
     arr_shape(&out.shape, keys);
     out.shape.d[out.shape.ndim - 1] = n;
-    assert_ok(arr_new_op(&r, .op = OP_RANDOM_BITS, .strm = gpu, .in = &keys, .n_in = 1,
+    assert_ok(arr_new_op(&r, .op = OP_RANDOM_BITS, .strm = nd_gpu, .in = &keys, .n_in = 1,
                          .params = &p, .params_size = sizeof p, .out = &out));
     return r;
 }
@@ -86,10 +82,10 @@ static void check_keys(const struct nd *keys, int32_t n, int width)
 static void random_keys(struct nd *keys, struct rng *r, const struct shp *shape,
                         enum nd_layout layout)
 {
-    nd_make(keys, r, gpu, DT_UINT32, shape, layout);
+    nd_make(keys, r, DT_UINT32, shape, layout);
     for (size_t i = 0; i < keys->n; i++)
         num_store(DT_UINT32, keys->bytes + 4 * i, (struct num){ .i = (int64_t)rng_next(r) });
-    nd_view(keys, gpu);
+    nd_view(keys);
 }
 
 static void check_vector(int32_t n, int width, const uint32_t *want)
@@ -164,18 +160,6 @@ static void test_nothing_asked(void **state)
     arr_unref(&key);
 }
 
-static void test_no_validation_messages(void **state)
-{
-    (void)state;
-    assert_int_equal(stat_get(STAT_VALIDATION_MESSAGES), 0);
-}
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,8 +167,8 @@ int main(void)
         cmocka_unit_test(test_lengths_and_widths),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_nothing_asked),
-        cmocka_unit_test(test_no_validation_messages),
+        cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests(tests, open_gpu, NULL);
+    return cmocka_run_group_tests(tests, nd_open, NULL);
 }

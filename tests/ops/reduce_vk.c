@@ -1,15 +1,12 @@
 /* Reductions on the GPU against plain loops on the host, over dtypes, kinds, layouts and sizes. */
 #include <math.h>
+#include <stdio.h>
 
 #include "core/eval.h"
 #include "core/gate.h"
 #include "core/mem.h"
 #include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
 #include "support/nd.h"
-
-static struct strm *gpu;
 
 static const char *const kind_names[] = { "all", "any", "sum", "prod", "min", "max" };
 
@@ -124,7 +121,7 @@ static struct arr *reduce_node(struct arr *in, const struct reduce_params *p)
     arr_shape(&out.shape, in);
     for (int i = 0; i < p->n; i++)
         out.shape.d[p->axis[i]] = 1;
-    assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = gpu, .in = &in, .n_in = 1, .params = p,
+    assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = nd_gpu, .in = &in, .n_in = 1, .params = p,
                          .params_size = sizeof *p, .out = &out));
     return r;
 }
@@ -190,7 +187,7 @@ static void tame(struct nd *a)
         double size = hypot(v.re, v.im), by = (i % 2 ? 65 : 63) / 64.0 / (size + (size == 0));
         num_store(a->dtype, a->bytes + i * item, (struct num){ .re = v.re * by, .im = v.im * by });
     }
-    nd_view(a, gpu);
+    nd_view(a);
 }
 
 static void check_random(struct rng *r, enum dtype t, enum reduce_kind kind, size_t max_size)
@@ -201,7 +198,7 @@ static void check_random(struct rng *r, enum dtype t, enum reduce_kind kind, siz
 
     nd_random_shape(&shape, r, 5, max_size);
     random_axes(&p, r, shape.ndim);
-    nd_make(&a, r, gpu, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
+    nd_make(&a, r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
     if (kind == REDUCE_PROD && dt_is_inexact(t))
         tame(&a);
     check_reduce(&a, &p);
@@ -219,7 +216,7 @@ static void check_matrix(enum dtype t, enum reduce_kind kind, int32_t rows, int3
     for (int i = 0; i < 2; i++)
         if (axes >> i & 1)
             p.axis[p.n++] = i;
-    nd_make(&a, &r, gpu, t, &shape, ND_ROW);
+    nd_make(&a, &r, t, &shape, ND_ROW);
     check_reduce(&a, &p);
     nd_free(&a);
 }
@@ -331,11 +328,11 @@ static void test_nan_wins_min_and_max(void **state)
             for (int axis = 0; axis < 2; axis++) {
                 struct reduce_params p = { .kind = kind, .n = 1, .axis = { axis } };
                 struct nd a;
-                nd_make(&a, &r, gpu, types[i], &shape, ND_ROW);
+                nd_make(&a, &r, types[i], &shape, ND_ROW);
                 for (int k = 0; k < 3; k++)
                     num_store(types[i], nd_at(&a, (size_t)rng_below(&r, 5000)),
                               (struct num){ .re = k ? NAN : INFINITY });
-                nd_view(&a, gpu);
+                nd_view(&a);
                 check_reduce(&a, &p);
                 nd_free(&a);
             }
@@ -375,7 +372,7 @@ static void test_long_broadcast(void **state)
 
     (void)state;
     assert_ok(arr_new_number(&one, 1, DT_INT32));
-    assert_ok(arr_new_op(&in, .op = OP_AS_STRIDED, .strm = gpu, .in = &one, .n_in = 1,
+    assert_ok(arr_new_op(&in, .op = OP_AS_STRIDED, .strm = nd_gpu, .in = &one, .n_in = 1,
                          .params = &view, .params_size = sizeof view, .out = &out));
     struct arr *sum = reduce_node(in, &p);
     assert_int_equal(*(const int32_t *)nd_run(sum), 6000 * 5003);
@@ -394,7 +391,7 @@ static void test_many_small_axes(void **state)
         struct reduce_params p = { .kind = REDUCE_SUM };
         struct nd a;
         random_axes(&p, &r, shape.ndim);
-        nd_make(&a, &r, gpu, DT_FLOAT32, &shape, k % 2 ? ND_PERMUTED : ND_BROADCAST);
+        nd_make(&a, &r, DT_FLOAT32, &shape, k % 2 ? ND_PERMUTED : ND_BROADCAST);
         check_reduce(&a, &p);
         nd_free(&a);
     }
@@ -408,7 +405,7 @@ static void test_unsupported_is_an_error(void **state)
 
     (void)state;
     assert_ok(arr_new_data(&in, NULL, &(struct shp){ 1, { 4 } }, DT_INT8));
-    assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = gpu, .in = &in, .n_in = 1, .params = &p,
+    assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = nd_gpu, .in = &in, .n_in = 1, .params = &p,
                          .params_size = sizeof p, .out = &out));
     assert_fails(ERR_UNSUPPORTED, eval_arrays(&r, 1, false));
     arr_unref(&r);
@@ -445,7 +442,7 @@ static void check_arg(const struct nd *a, bool is_max)
     struct arr *out = NULL;
 
     desc.shape.d[1] = 1;
-    assert_ok(arr_new_op(&out, .op = OP_ARG_REDUCE, .strm = gpu, .in = &a->arr, .n_in = 1,
+    assert_ok(arr_new_op(&out, .op = OP_ARG_REDUCE, .strm = nd_gpu, .in = &a->arr, .n_in = 1,
                          .params = &p, .params_size = sizeof p, .out = &desc));
     const uint32_t *got = nd_run(out);
     for (size_t i = 0; i < out->size; i++) {
@@ -470,8 +467,7 @@ static void test_arg_every_dtype_and_layout(void **state)
     for (size_t i = 0; i < ARRAY_LEN(all_dtypes); i++)
         for (size_t k = 0; k < ARRAY_LEN(shapes) && all_dtypes[i] != DT_COMPLEX64; k++) {
             struct nd a;
-            nd_make(&a, &r, gpu, all_dtypes[i], &shapes[k],
-                    (enum nd_layout)rng_below(&r, ND_LAYOUTS));
+            nd_make(&a, &r, all_dtypes[i], &shapes[k], (enum nd_layout)rng_below(&r, ND_LAYOUTS));
             check_arg(&a, true);
             check_arg(&a, false);
             nd_free(&a);
@@ -487,7 +483,7 @@ static void test_arg_large_workgroups(void **state)
     (void)state;
     for (size_t k = 0; k < ARRAY_LEN(shapes); k++) {
         struct nd a;
-        nd_make(&a, &r, gpu, DT_INT16, &shapes[k], ND_ROW);
+        nd_make(&a, &r, DT_INT16, &shapes[k], ND_ROW);
         check_arg(&a, true);
         check_arg(&a, false);
         nd_free(&a);
@@ -502,27 +498,15 @@ static void test_arg_ignores_nan(void **state)
     struct nd a;
 
     (void)state;
-    nd_make(&a, &r, gpu, DT_FLOAT32, &shape, ND_ROW);
+    nd_make(&a, &r, DT_FLOAT32, &shape, ND_ROW);
     for (size_t i = 0; i < 200; i++)
         num_store(DT_FLOAT32, nd_at(&a, i), (struct num){ .re = NAN });
     for (size_t i = 200; i < 220; i++)
         num_store(DT_FLOAT32, nd_at(&a, i), (struct num){ .re = NAN });
-    nd_view(&a, gpu);
+    nd_view(&a);
     check_arg(&a, true);
     check_arg(&a, false);
     nd_free(&a);
-}
-
-static void test_no_validation_messages(void **state)
-{
-    (void)state;
-    assert_int_equal(stat_get(STAT_VALIDATION_MESSAGES), 0);
-}
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
 }
 
 int main(void)
@@ -542,8 +526,8 @@ int main(void)
         cmocka_unit_test(test_arg_every_dtype_and_layout),
         cmocka_unit_test(test_arg_large_workgroups),
         cmocka_unit_test(test_arg_ignores_nan),
-        cmocka_unit_test(test_no_validation_messages),
+        cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests(tests, open_gpu, NULL);
+    return cmocka_run_group_tests(tests, nd_open, NULL);
 }

@@ -5,10 +5,7 @@
 #include "core/mem.h"
 #include "core/op.h"
 #include "core/stat.h"
-#include "core/stream.h"
 #include "support/nd.h"
-
-static struct strm *gpu;
 
 static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16 };
 
@@ -19,7 +16,7 @@ static struct arr *softmax_node(struct arr *in)
     struct arr *r = NULL;
 
     arr_shape(&out.shape, in);
-    assert_ok(arr_new_op(&r, .op = OP_SOFTMAX, .strm = gpu, .in = &in, .n_in = 1, .params = &p,
+    assert_ok(arr_new_op(&r, .op = OP_SOFTMAX, .strm = nd_gpu, .in = &in, .n_in = 1, .params = &p,
                          .params_size = sizeof p, .out = &out));
     return r;
 }
@@ -31,7 +28,8 @@ static struct arr *logsumexp_node(struct arr *in)
 
     arr_shape(&out.shape, in);
     out.shape.d[out.shape.ndim - 1] = 1;
-    assert_ok(arr_new_op(&r, .op = OP_LOGSUMEXP, .strm = gpu, .in = &in, .n_in = 1, .out = &out));
+    assert_ok(
+        arr_new_op(&r, .op = OP_LOGSUMEXP, .strm = nd_gpu, .in = &in, .n_in = 1, .out = &out));
     return r;
 }
 
@@ -87,7 +85,7 @@ static void check_both(struct rng *r, enum dtype t, const struct shp *shape, enu
 {
     struct nd a;
 
-    nd_make(&a, r, gpu, t, shape, layout);
+    nd_make(&a, r, t, shape, layout);
     check_softmax(&a);
     check_logsumexp(&a);
     nd_free(&a);
@@ -166,12 +164,12 @@ static void test_special_values(void **state)
 
     (void)state;
     for (size_t k = 0; k < ARRAY_LEN(types); k++) {
-        nd_make(&a, &r, gpu, types[k], &shape, ND_ROW);
+        nd_make(&a, &r, types[k], &shape, ND_ROW);
         for (size_t i = 0; i < ROWS * COLS; i++)
             num_store(
                 types[k], nd_at(&a, i),
                 (struct num){ .re = i % COLS == 17 ? rows[i / COLS].first : rows[i / COLS].rest });
-        nd_view(&a, gpu);
+        nd_view(&a);
         struct arr *s = softmax_node(a.arr), *l = logsumexp_node(a.arr);
         const char *got_s = nd_run(s), *got_l = nd_run(l);
         for (size_t i = 0; i < ROWS; i++) {
@@ -209,7 +207,7 @@ static void test_in_place(void **state)
     struct nd a;
 
     (void)state;
-    nd_make(&a, &r, gpu, DT_FLOAT32, &shape, ND_ROW);
+    nd_make(&a, &r, DT_FLOAT32, &shape, ND_ROW);
     uint64_t before = stat_get(STAT_DONATIONS);
     struct arr *once = softmax_node(a.arr);
     struct arr *twice = softmax_node(once);
@@ -231,26 +229,14 @@ static void test_in_place(void **state)
     nd_free(&a);
 }
 
-static void test_no_validation_messages(void **state)
-{
-    (void)state;
-    assert_int_equal(stat_get(STAT_VALIDATION_MESSAGES), 0);
-}
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_row_lengths),    cmocka_unit_test(test_large_workgroups),
         cmocka_unit_test(test_layouts),        cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_special_values), cmocka_unit_test(test_logsumexp_near_zero),
-        cmocka_unit_test(test_in_place),       cmocka_unit_test(test_no_validation_messages),
+        cmocka_unit_test(test_in_place),       cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests(tests, open_gpu, NULL);
+    return cmocka_run_group_tests(tests, nd_open, NULL);
 }

@@ -8,6 +8,20 @@
 #include "core/stat.h"
 #include "core/stream.h"
 
+struct strm *nd_gpu;
+
+int nd_open(void **state)
+{
+    (void)state;
+    return strm_new(&nd_gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
+}
+
+void nd_test_no_validation_messages(void **state)
+{
+    (void)state;
+    assert_int_equal(stat_get(STAT_VALIDATION_MESSAGES), 0);
+}
+
 /* ---- numbers ---- */
 
 #define LOAD_INT(type)                                                                             \
@@ -154,7 +168,7 @@ static size_t lay_out(struct nd *a, struct rng *r, enum nd_layout layout)
     return (size_t)(step + (layout == ND_SHIFTED || layout == ND_SLICED ? 8 : 0));
 }
 
-void nd_make(struct nd *a, struct rng *r, struct strm *s, enum dtype t, const struct shp *shape,
+void nd_make(struct nd *a, struct rng *r, enum dtype t, const struct shp *shape,
              enum nd_layout layout)
 {
     *a = (struct nd){ .dtype = t, .shape = *shape };
@@ -167,10 +181,10 @@ void nd_make(struct nd *a, struct rng *r, struct strm *s, enum dtype t, const st
     assert_non_null(a->bytes);
     for (size_t i = 0; i < a->n; i++)
         num_store(t, a->bytes + i * item, random_num(r, t));
-    nd_view(a, s);
+    nd_view(a);
 }
 
-void nd_view(struct nd *a, struct strm *s)
+void nd_view(struct nd *a)
 {
     struct shp flat = { 1, { (int32_t)a->n } };
     struct as_strided_params p = { .offset = a->offset };
@@ -184,7 +198,7 @@ void nd_view(struct nd *a, struct strm *s)
     }
     memcpy(p.strides, a->strides, (size_t)a->shape.ndim * sizeof p.strides[0]);
     assert_ok(arr_new_data(&base, a->bytes, &flat, a->dtype));
-    assert_ok(arr_new_op(&a->arr, .op = OP_AS_STRIDED, .strm = s, .in = &base, .n_in = 1,
+    assert_ok(arr_new_op(&a->arr, .op = OP_AS_STRIDED, .strm = nd_gpu, .in = &base, .n_in = 1,
                          .params = &p, .params_size = sizeof p, .out = &out));
     arr_unref(&base);
 }

@@ -1,8 +1,16 @@
-/* Arrays with awkward layouts and known contents, and numbers of any dtype on the host. */
+/* Arrays with awkward layouts and known contents, and numbers of any dtype on the host, for tests
+ * that run single ops on the GPU. */
 #pragma once
 
 #include "core/array.h"
 #include "support/testing.h"
+
+/* The stream that everything here runs on; made by nd_open, a group setup of cmocka. */
+extern struct strm *nd_gpu;
+int nd_open(void **state);
+
+/* A test: the validation layer, where it runs, had nothing to say. */
+void nd_test_no_validation_messages(void **state);
 
 /* One element: re and im for floating types and complex, i for integers and bool (uint64 as its
  * bits); re is set for all. */
@@ -34,13 +42,13 @@ struct nd {
 };
 
 /* Random contents: small integers for integer types, [-2, 2) for floating ones. */
-void nd_make(struct nd *a, struct rng *r, struct strm *s, enum dtype t, const struct shp *shape,
+void nd_make(struct nd *a, struct rng *r, enum dtype t, const struct shp *shape,
              enum nd_layout layout);
 /* The element at row-major position n; the address of it, to be changed before nd_view. */
 struct num nd_get(const struct nd *a, size_t n);
 void *nd_at(const struct nd *a, size_t n);
 /* Makes a->arr from the bytes as they are now; nd_make has done so once. */
-void nd_view(struct nd *a, struct strm *s);
+void nd_view(struct nd *a);
 void nd_free(struct nd *a);
 
 /* A random shape of at most max_ndim dimensions and about max_size elements. */

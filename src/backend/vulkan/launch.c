@@ -5,9 +5,9 @@
 /* 256 threads fill a compute unit in whole subgroups on every device and leave enough registers. */
 #define WORKGROUP 256
 
-/* Measured on an H200 (sum of 512 MB, column sum of 256 MB, in TB/s): 4 gives 4.07 and 3.76, 8
- * gives 3.94 and 3.78, 16 gives 4.03 and 3.69, 32 gives 3.88 and 3.54. */
-#define GROUPS_PER_UNIT 4
+/* Measured on an H200 (sum of 512 MB, column sum of 256 MB, in TB/s): 2 gives 3.54 and 3.10, 4
+ * gives 4.15 and 3.80, 6 gives 4.19 and 3.85, 32 gives 3.88 and 3.54. */
+#define GROUPS_PER_UNIT 6
 
 /* The setting as a power of two between one subgroup and the device's limit; 0 if unset. */
 static uint32_t forced_workgroup(void)
