@@ -103,9 +103,7 @@ def tensordot_rows(rng):
     for layout in LAYOUTS:
         a, b = (laid_out(sample(rng, "float32", s), "float32", layout)
                 for s in ((3, 4, 5), (4, 5, 2)))
-        for n in (0, 1, 2):
-            if n == 1:
-                continue  # 5 and 4 do not match
+        for n in (0, 2):
             r = np.tensordot(wide(a.values), wide(b.values), n)
             yield Row("tensordot_axis", [a, b], [(cast(r, "float32"), "float32")], [n], scale=80.0)
         r = np.tensordot(wide(a.values), wide(b.values), ([-1], [1]))
