@@ -34,5 +34,5 @@ loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }'
 done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
 cp "$here/gpu_check.sh" "$out/check.sh"
-tar -C "$top" -cf - gpu_check | xz -3 -T0 >"$archive"
+tar -C "$top" -cf - gpu_check | xz --lzma2=preset=1,dict=256MiB >"$archive" # one window over programs that share most of their code
 ls -l "$archive"
