@@ -269,7 +269,7 @@ void arr_shape(struct shp *out, const struct arr *a)
 /* Guards the event pointer of arrays that several threads wait for. Never held across a wait. */
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct ev *take_event(struct arr *a)
+struct ev *arr_event(struct arr *a)
 {
     pthread_mutex_lock(&event_lock);
     struct ev *e = a->ev ? ev_ref(a->ev) : NULL;
@@ -296,7 +296,7 @@ enum err arr_is_available(bool *out, struct arr *a)
     *out = status == ARR_AVAILABLE;
     if (status != ARR_EVALUATED)
         return ERR_OK;
-    e = take_event(a);
+    e = arr_event(a);
     *out = true;
     if (e)
         TRY(ev_query(out, e));
@@ -316,7 +316,7 @@ enum err arr_wait(struct arr *a)
         return err_set(ERR_ARG, "[array] The array has not been evaluated.");
     if (atomic_load(&a->status) == ARR_AVAILABLE)
         return ERR_OK;
-    e = take_event(a);
+    e = arr_event(a);
     if (e)
         err = ev_wait(e);
     ev_unref(&e);

@@ -58,11 +58,18 @@ static enum err wait_for_input(struct eval *e, struct strm *s, struct arr *a)
     struct strm *producer = a->node->strm;
     struct open_stream *os = find_open(e, producer);
 
+    enum err err = ERR_OK;
+
     if (!producer || producer == s)
         return ERR_OK;
-    if (a->ev && !(os && os->ev == a->ev))
-        return ev_wait_on(s, a->ev);
-    return os && os->fence ? ev_wait_on(s, os->fence) : ERR_OK;
+    /* A thread that waits for the array may drop its event at any time. */
+    struct ev *ev = arr_event(a);
+    if (ev && !(os && os->ev == ev))
+        err = ev_wait_on(s, ev);
+    else if (os && os->fence)
+        err = ev_wait_on(s, os->fence);
+    ev_unref(&ev);
+    return err;
 }
 
 static enum err wait_for_inputs(struct eval *e, struct strm *s, struct node *const *nodes, size_t n)
