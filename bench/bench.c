@@ -53,7 +53,7 @@ static int run_once(const struct bench_state *s)
     return rc;
 }
 
-static int measure(struct bench_result *r, const struct bench_state *s)
+int bench_measure(struct bench_result *r, const struct bench_state *s)
 {
     double wall[MAX_RUNS], gpu[MAX_RUNS];
     int n = 0;
@@ -99,7 +99,7 @@ static int run_case(const struct bench_case *c, mlx_stream stream)
     int rc = c->setup(&s);
 
     if (rc == 0)
-        rc = measure(&r, &s);
+        rc = bench_measure(&r, &s);
     if (rc == 0)
         report(c, &r, c->work(&s));
     for (int i = 0; i < BENCH_MAX_INPUTS; i++)
@@ -176,7 +176,8 @@ static int run_all(mlx_stream stream, double began)
 {
     if (bench_options.one_shot > 0)
         return bench_add_once(bench_options.one_shot, stream);
-    return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream);
+    return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
+           bench_products(stream);
 }
 
 int cmd_bench(int argc, char **argv)

@@ -59,11 +59,18 @@ double bench_median(double *v, int n);
 /* Total nanoseconds that the GPU was busy, by timestamps; needs the timing setting. */
 double bench_gpu_seconds(void);
 
+/* A random array, evaluated. Returns 0 if fine. */
+int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s);
+/* Medians over repetitions of a case that is set up. Returns 0 if fine. */
+int bench_measure(struct bench_result *r, const struct bench_state *s);
+
 /* One line: name, what, microseconds and the most they may be (0 = no target). */
 void bench_report(const char *name, const char *what, double us, double target);
 
 /* Tables of their own. began is when the command started, before any device was opened. */
 int bench_startup(mlx_stream s, double began);
 int bench_latency(mlx_stream s);
+/* Matrix products of many shapes, only if the filter asks for "products". */
+int bench_products(mlx_stream s);
 /* Upload, add, read-back of n elements once. */
 int bench_add_once(int n, mlx_stream s);

@@ -2,7 +2,7 @@
 
 /* ---- operands ---- */
 
-static int fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s)
+int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s)
 {
     mlx_array low = mlx_array_new_float(0.5f), high = mlx_array_new_float(1.5f);
     mlx_array key = mlx_array_new(), uniform = mlx_array_new();
@@ -21,9 +21,9 @@ static int fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx
 static int setup_vectors(struct bench_state *s)
 {
     int n = (int)(s->bytes / 4);
-    int rc = fill(&s->in[0], &n, 1, MLX_FLOAT32, s->stream);
+    int rc = bench_fill(&s->in[0], &n, 1, MLX_FLOAT32, s->stream);
 
-    return rc | fill(&s->in[1], &n, 1, MLX_FLOAT32, s->stream);
+    return rc | bench_fill(&s->in[1], &n, 1, MLX_FLOAT32, s->stream);
 }
 
 /* The largest power of two whose square fits the size: 8192 for 512 MB. */
@@ -40,15 +40,15 @@ static int setup_square(struct bench_state *s)
 {
     int shape[2] = { square_edge(s), square_edge(s) };
 
-    return fill(&s->in[0], shape, 2, MLX_FLOAT32, s->stream);
+    return bench_fill(&s->in[0], shape, 2, MLX_FLOAT32, s->stream);
 }
 
 static int setup_product(struct bench_state *s, mlx_dtype dtype)
 {
     int shape[2] = { bench_options.edge, bench_options.edge };
-    int rc = fill(&s->in[0], shape, 2, dtype, s->stream);
+    int rc = bench_fill(&s->in[0], shape, 2, dtype, s->stream);
 
-    return rc | fill(&s->in[1], shape, 2, dtype, s->stream);
+    return rc | bench_fill(&s->in[1], shape, 2, dtype, s->stream);
 }
 
 static int setup_product_f32(struct bench_state *s)
