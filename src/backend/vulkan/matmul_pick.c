@@ -52,7 +52,6 @@ static const struct variant variants[] = {
     { "gemv_k_group", MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
     { "gemv_x_wide", MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
     { "gemv_x", MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
-    { "coop_256x128", MM_COOP, { 4, 2, 4, 4, 2, 1 }, F16 | BF16, .fill = 300 },
     { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 4, 1 }, BF16, .fill = 150 },
     { "coop_128x128_k32", MM_COOP, { 2, 2, 4, 4, 2, 2 }, F16, .fill = 150 },
     { "coop_128x128", MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
@@ -163,13 +162,13 @@ static bool tiled_tile_is_valid(const uint32_t *t)
 static const struct kernel {
     const char *name;
     int n_tile;
-    int64_t waves; /* workgroups per compute unit that splitting k aims at */
+    uint32_t busy; /* invocations per compute unit that splitting k aims at */
     bool (*tile_is_valid)(const uint32_t *tile);
     void (*geometry)(struct geometry *out, const uint32_t *tile, const struct mm_problem *q);
 } kernels[MM_KERNELS] = {
-    [MM_GEMV] = { "gemv", 3, 4, gemv_tile_is_valid, gemv_geometry },
-    [MM_COOP] = { "coop", 6, 1, coop_tile_is_valid, coop_geometry },
-    [MM_TILED] = { "tiled", 5, 2, tiled_tile_is_valid, tiled_geometry },
+    [MM_GEMV] = { "gemv", 3, 1024, gemv_tile_is_valid, gemv_geometry },
+    [MM_COOP] = { "coop", 6, 256, coop_tile_is_valid, coop_geometry },
+    [MM_TILED] = { "tiled", 5, 256, tiled_tile_is_valid, tiled_geometry },
 };
 
 static enum kern_id kern_of(enum mm_kernel kernel, enum dtype t)
@@ -300,7 +299,8 @@ static void split_k(struct mm_choice *c, const struct geometry *g, const struct 
 {
     const struct vk_limits *dev = vk_limits_get();
     int64_t groups = c->groups * q->n_batch, steps = ceil_div(q->k, g->step);
-    int64_t wanted = dev->compute_units * kernels[c->kernel].waves / groups;
+    int64_t per_unit = MAX(kernels[c->kernel].busy / c->threads, 1);
+    int64_t wanted = dev->compute_units * per_unit / groups;
     int64_t part_bytes = q->m * q->n * q->n_batch * (q->dtype == DT_COMPLEX64 ? 8 : 4);
     int64_t parts = MIN(MIN(wanted, steps / MIN_SPLIT_STEPS), MAX_PARTS / part_bytes);
 
