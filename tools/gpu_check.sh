@@ -45,7 +45,7 @@ run_tests() {
         else
             failed=$((failed + 1))
             echo "FAILED $(basename "$program") (exit code $?)"
-            grep -aE 'ERROR|FAILED|mismatch' "$log" | head -${MLX_CHECK_LINES:-12}
+            grep -aE 'ERROR|FAILED|mismatch' "$log" | head -${CHECK_LINES:-12}
         fi
     done
     echo "$passed passed, $failed failed"
