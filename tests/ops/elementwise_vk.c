@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "support/nd.h"
 
-static struct strm *gpu, *cpu;
+static struct strm *cpu;
 
 static const enum dtype dtypes[] = {
     DT_BOOL,  DT_UINT8, DT_UINT16,  DT_UINT32,  DT_UINT64,   DT_INT8,      DT_INT16,
@@ -152,7 +152,7 @@ static void check_op(struct rng *r, enum op_id op, enum dtype t)
     struct arr *got[2], *want[2];
     char what[64];
 
-    if (apply(got, op, &x, gpu) && apply(want, op, &x, cpu)) {
+    if (apply(got, op, &x, nd_gpu) && apply(want, op, &x, cpu)) {
         snprintf(what, sizeof what, "%s of %s", op_name(op), dt_name(t));
         for (int o = 0; o < 2 && got[o]; o++) {
             uint64_t before = stat_get(STAT_DISPATCHES);
@@ -197,7 +197,7 @@ static void check_cast(struct rng *r, enum dtype from, enum dtype to)
                   (struct num){ .re = v + fraction, .im = 0.5, .i = from == DT_BOOL ? v & 1 : v });
     }
     struct arr *in = leaf(bytes, from), *got = NULL, *want = NULL;
-    assert_ok(ops_astype(&got, in, to, gpu));
+    assert_ok(ops_astype(&got, in, to, nd_gpu));
     assert_ok(ops_astype(&want, in, to, cpu));
     eval_one(got);
     eval_one(want);
@@ -236,8 +236,8 @@ static void check_half_rounding(void)
             x[i] = ldexpf((float)(i % 4096) + 0.5f, i % 40 - 30);
     }
     assert_ok(arr_new_data(&in, x, &shape, DT_FLOAT32));
-    assert_ok(ops_astype(&half, in, DT_FLOAT16, gpu));
-    assert_ok(ops_astype(&brain, in, DT_BFLOAT16, gpu));
+    assert_ok(ops_astype(&half, in, DT_FLOAT16, nd_gpu));
+    assert_ok(ops_astype(&brain, in, DT_BFLOAT16, nd_gpu));
     const uint16_t *h = nd_run(half), *b = nd_run(brain);
     for (int i = 0; i < N; i++) {
         uint16_t want_h = dt_f32_to_f16(x[i]), want_b = dt_f32_to_bf16(x[i]);
@@ -277,9 +277,9 @@ static void check_add(struct rng *r, enum dtype t, const struct shp *shape, cons
     struct arr *out = NULL;
     char what[SHP_TEXT_MAX + 32];
 
-    nd_make(&a, r, gpu, t, shape, (enum nd_layout)layouts[0]);
-    nd_make(&b, r, gpu, t, shape, (enum nd_layout)layouts[1]);
-    assert_ok(ops_binary(&out, OP_ADD, a.arr, b.arr, gpu));
+    nd_make(&a, r, t, shape, (enum nd_layout)layouts[0]);
+    nd_make(&b, r, t, shape, (enum nd_layout)layouts[1]);
+    assert_ok(ops_binary(&out, OP_ADD, a.arr, b.arr, nd_gpu));
     eval_one(out);
     snprintf(what, sizeof what, "sum of %s, layouts %d %d", shp_text(shape), layouts[0],
              layouts[1]);
@@ -357,10 +357,10 @@ static void check_contiguous(struct rng *r, enum dtype t, const struct shp *shap
     struct arr *out = NULL;
     char what[SHP_TEXT_MAX + 32];
 
-    nd_make(&a, r, gpu, t, shape, layout);
+    nd_make(&a, r, t, shape, layout);
     struct contiguous_params p = { 0 };
     struct out_desc desc = { *shape, t };
-    assert_ok(arr_new_op(&out, .op = OP_CONTIGUOUS, .strm = gpu, .in = &a.arr, .n_in = 1,
+    assert_ok(arr_new_op(&out, .op = OP_CONTIGUOUS, .strm = nd_gpu, .in = &a.arr, .n_in = 1,
                          .params = &p, .params_size = sizeof p, .out = &desc));
     eval_one(out);
     assert_true(out->flags & LAYOUT_ROW);
@@ -422,11 +422,11 @@ static void check_concatenate(struct rng *r, enum dtype t, int axis)
 
         shape.d[axis] = 1 + rng_below(r, 30);
         desc.shape.d[axis] += shape.d[axis];
-        nd_make(&part[i], r, gpu, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
+        nd_make(&part[i], r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
         in[i] = part[i].arr;
     }
-    assert_ok(arr_new_op(&out, .op = OP_CONCATENATE, .strm = gpu, .in = in, .n_in = 3, .params = &p,
-                         .params_size = sizeof p, .out = &desc));
+    assert_ok(arr_new_op(&out, .op = OP_CONCATENATE, .strm = nd_gpu, .in = in, .n_in = 3,
+                         .params = &p, .params_size = sizeof p, .out = &desc));
     eval_one(out);
     for (int i = 0; i < 3; i++) {
         size_t cols = (size_t)part[i].shape.d[1], all = (size_t)desc.shape.d[1];
@@ -465,7 +465,7 @@ static void test_arange(void **state)
         for (size_t k = 0; k < ARRAY_LEN(ranges); k++) {
             struct arr *got = NULL, *want = NULL;
 
-            assert_ok(ops_arange(&got, &ranges[k], dtypes[i], gpu));
+            assert_ok(ops_arange(&got, &ranges[k], dtypes[i], nd_gpu));
             assert_ok(ops_arange(&want, &ranges[k], dtypes[i], cpu));
             (void)nd_run(got);
             eval_one(want);
@@ -496,17 +496,17 @@ static void test_wide_indices(void **state)
         struct vk_enc *e;
         struct nd a;
 
-        nd_make(&a, &r, gpu, DT_FLOAT32, &shape, ND_ROW);
+        nd_make(&a, &r, DT_FLOAT32, &shape, ND_ROW);
         eval_one(a.arr);
         assert_ok(arr_new_empty(&out, &shape, DT_FLOAT32));
-        assert_ok(arr_alloc(out, gpu->be));
-        assert_ok(vk_enc_get(&e, gpu));
+        assert_ok(arr_alloc(out, nd_gpu->be));
+        assert_ok(vk_enc_get(&e, nd_gpu));
         assert_ok(vk_enc_read(e, &job.addr[0], a.arr));
         assert_ok(vk_enc_write(e, &job.addr[1], out));
         job.nest = strided ? &nest : NULL;
         job.addr[0] += strided ? (ROWS - 1) * COLS * 4 : 0;
         assert_ok(elem_dispatch(e, &job));
-        assert_ok(gpu->be->sync(gpu));
+        assert_ok(nd_gpu->be->sync(nd_gpu));
         atomic_store(&out->status, ARR_AVAILABLE);
         for (size_t i = 0; i < out->size; i++) {
             size_t row = strided ? ROWS - 1 - i / COLS : i / COLS;
@@ -529,13 +529,13 @@ static void test_beyond_32_bits(void **state)
     const uint8_t *v = NULL;
 
     (void)state;
-    if (gpu->be->memory_size() < 8 * n)
+    if (nd_gpu->be->memory_size() < 8 * n)
         skip();
-    assert_ok(ops_arange(&row, &(struct arange_params){ 0, COLS, 1 }, DT_UINT8, gpu));
-    assert_ok(ops_fill(&ones, (struct ints){ shape, 2 }, 1, DT_UINT8, gpu));
-    assert_ok(ops_binary(&sum, OP_ADD, ones, row, gpu));
+    assert_ok(ops_arange(&row, &(struct arange_params){ 0, COLS, 1 }, DT_UINT8, nd_gpu));
+    assert_ok(ops_fill(&ones, (struct ints){ shape, 2 }, 1, DT_UINT8, nd_gpu));
+    assert_ok(ops_binary(&sum, OP_ADD, ones, row, nd_gpu));
     eval_one(sum);
-    assert_ok(ops_binary(&twice, OP_ADD, sum, sum, gpu));
+    assert_ok(ops_binary(&twice, OP_ADD, sum, sum, nd_gpu));
     eval_one(twice);
     assert_ok(arr_host((const void **)&v, twice));
     for (size_t i = 0; i < n; i += step)
@@ -566,11 +566,12 @@ static struct arr *chain(uint64_t seed, struct arr *a, struct arr *b)
         struct arr *next = NULL;
 
         if (rng_one_in(&r, 6))
-            assert_ok(ops_astype(&next, v, rng_one_in(&r, 2) ? DT_FLOAT16 : DT_FLOAT32, gpu));
+            assert_ok(ops_astype(&next, v, rng_one_in(&r, 2) ? DT_FLOAT16 : DT_FLOAT32, nd_gpu));
         else if (rng_one_in(&r, 2))
-            assert_ok(ops_unary(&next, step_ops[rng_below(&r, ARRAY_LEN(step_ops))], v, gpu));
+            assert_ok(ops_unary(&next, step_ops[rng_below(&r, ARRAY_LEN(step_ops))], v, nd_gpu));
         else
-            assert_ok(ops_binary(&next, chain_ops[rng_below(&r, ARRAY_LEN(chain_ops))], v, b, gpu));
+            assert_ok(
+                ops_binary(&next, chain_ops[rng_below(&r, ARRAY_LEN(chain_ops))], v, b, nd_gpu));
         arr_unref(&v);
         v = next;
     }
@@ -583,8 +584,8 @@ static void check_chain(struct rng *r, enum dtype t, uint64_t seed)
     struct nd a, b;
 
     nd_random_shape(&shape, r, 4, 4000);
-    nd_make(&a, r, gpu, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
-    nd_make(&b, r, gpu, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
+    nd_make(&a, r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
+    nd_make(&b, r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
     int64_t old = gate_set_int(GATE_PLAN_FUSE, 1);
     uint64_t before = stat_get(STAT_FUSED_GROUPS);
     struct arr *fused = chain(seed, a.arr, b.arr);
@@ -612,15 +613,11 @@ static void test_fusion_changes_no_bit(void **state)
 {
     static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16 };
     struct rng r = { 10 };
-    int64_t old = gate_int(GATE_VK_NATIVE_HALF);
 
     (void)state;
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        for (uint64_t seed = 1; seed <= 20; seed++) {
-            gate_set_int(GATE_VK_NATIVE_HALF, (int64_t)seed % 2);
+        for (uint64_t seed = 1; seed <= 20; seed++)
             check_chain(&r, types[t], seed);
-        }
-    gate_set_int(GATE_VK_NATIVE_HALF, old);
 }
 
 /* ---- caching ---- */
@@ -643,9 +640,7 @@ static void test_kernels_are_built_once(void **state)
 
 static int open_streams(void **state)
 {
-    (void)state;
-    return strm_new(&gpu, (struct dev){ DEV_GPU, 0 }) != ERR_OK ||
-           strm_new(&cpu, (struct dev){ DEV_CPU, 0 }) != ERR_OK;
+    return nd_open(state) != 0 || strm_new(&cpu, (struct dev){ DEV_CPU, 0 }) != ERR_OK;
 }
 
 int main(void)
@@ -666,6 +661,7 @@ int main(void)
         cmocka_unit_test(test_beyond_32_bits),
         cmocka_unit_test(test_fusion_changes_no_bit),
         cmocka_unit_test(test_kernels_are_built_once),
+        cmocka_unit_test(nd_test_no_validation_messages),
     };
 
     return cmocka_run_group_tests_name("elementwise_vk", tests, open_streams, NULL);

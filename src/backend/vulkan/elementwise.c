@@ -103,6 +103,12 @@ static uint32_t wanted_lanes(uint32_t smallest, bool is_large)
     return is_large ? 4 : MAX(4 / smallest, 1);
 }
 
+/* Software devices use the CPU's division and square root. */
+static bool is_ieee(void)
+{
+    return vk_limits_get()->is_software;
+}
+
 static void choose_work(struct elem_class *c, const struct elem_job *job)
 {
     bool is_large = job->n >= LARGE_FROM;
@@ -121,7 +127,7 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         unroll = (vk_limits_get()->is_software ? SOFTWARE_THREAD_BYTES : THREAD_BYTES) /
                  (largest * lanes);
     unroll = MIN(unroll, 4);
-    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx) : 0;
+    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx, is_ieee()) : 0;
     while (lanes * unroll * weight > MAX_CODE_WORDS &&
            (unroll > 1 || (lanes > 1 && lanes * smallest > 4))) {
         if (unroll > 1)
@@ -170,7 +176,8 @@ static bool reaches_far(const struct elem_job *job, int o)
     return reach > INT32_MAX;
 }
 
-/* Software devices convert float16 by routines that are slower than the library's. */
+/* Software devices convert float16 by routines that are slower than the library's, and llvmpipe
+ * with LLVM 15 miscompiles chains of such conversions. */
 static bool use_native_half(void)
 {
     int64_t gate = gate_int(GATE_VK_NATIVE_HALF);
@@ -213,7 +220,7 @@ static struct elem_class classify(const struct elem_job *job)
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
-                         float_flags());
+                         (is_ieee() ? ELEM_IEEE : 0) | float_flags());
     struct elem_args size = elem_args_size(job->fx, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;
