@@ -348,6 +348,24 @@ static void test_large_broadcasts(void **state)
         }
 }
 
+/* Operands in different orders of axes, with extents that divide into tiles or do not. */
+static void test_permuted_operands(void **state)
+{
+    static const enum dtype types[] = { DT_UINT8, DT_FLOAT16, DT_FLOAT32, DT_COMPLEX64 };
+    static const struct shp shapes[] = {
+        { 2, { 512, 272 } },   { 2, { 260, 300 } },    { 2, { 257, 259 } },
+        { 3, { 48, 20, 80 } }, { 3, { 5, 128, 104 } }, { 4, { 8, 24, 2, 176 } },
+    };
+    struct rng r = { 12 };
+
+    (void)state;
+    for (size_t t = 0; t < ARRAY_LEN(types); t++)
+        for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
+            for (int i = 0; i < 2; i++)
+                check_add(&r, types[t], &shapes[k],
+                          (int[]){ ND_PERMUTED, i ? ND_PERMUTED : ND_BROADCAST });
+}
+
 /* ---- copies ---- */
 
 static void check_contiguous(struct rng *r, enum dtype t, const struct shp *shape,
@@ -653,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_one_element_at_a_time),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_large_broadcasts),
+        cmocka_unit_test(test_permuted_operands),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_transpositions),
         cmocka_unit_test(test_parts),

@@ -5,6 +5,7 @@
 #include "backend/vulkan/elementwise_emit.h"
 #include "backend/vulkan/elementwise_fn.h"
 #include "backend/vulkan/elementwise_pipe.h"
+#include "backend/vulkan/elementwise_tile.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
 #include "core/dtype.h"
@@ -308,7 +309,7 @@ static struct vk_grid grid_of(const struct elem_job *job, const struct elem_clas
     return launch_grid(groups / per_workgroup + (groups % per_workgroup != 0));
 }
 
-enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
+static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
 {
     struct elem_class c = classify(job);
     const struct vk_pipe *pipe;
@@ -326,6 +327,18 @@ enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
     }
 out:
     return err;
+}
+
+enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
+{
+    struct nest nest;
+
+    if (!elem_tile(&nest, job))
+        return dispatch(e, job);
+    struct elem_job tiled = *job;
+    tiled.nest = &nest;
+    tiled.out_strided = true;
+    return dispatch(e, &tiled);
 }
 
 /* ---- op families ---- */
