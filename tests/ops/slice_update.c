@@ -28,8 +28,6 @@ static void count_error(const char *text, void *data)
     n_errors++;
 }
 
-#define FOR_DEVICES(d) for (const struct device *d = devices; d < devices + n_devices; d++)
-
 /* A call of the public interface succeeds. */
 #define must(call)                                                                                 \
     do {                                                                                           \
@@ -269,10 +267,9 @@ static void check_update(const struct update *u, const struct device *d)
 
 static void test_random_updates(void **state)
 {
+    const struct device *d = *state;
     struct rng r = { 11 };
 
-    (void)state;
-    FOR_DEVICES(d)
     for (int t = 0; t < DT_COUNT; t++)
         for (int kind = 0; kind <= UPDATE_NONE; kind++)
             for (int n = 0; n < 4 && !(d->is_gpu && t == DT_FLOAT64); n++) {
@@ -286,11 +283,10 @@ static void test_random_updates(void **state)
 /* Long rows and many threads. */
 static void test_large_updates(void **state)
 {
+    const struct device *d = *state;
     struct rng r = { 12 };
     struct shp whole = { 2, { 300, 1024 } }, part = { 2, { 200, 1000 } };
 
-    (void)state;
-    FOR_DEVICES(d)
     for (int kind = 0; kind <= UPDATE_NONE; kind++) {
         struct update u = { .kind = (enum update_kind)kind, .region = part };
         nd_make(&u.src, &r, DT_FLOAT16, &whole, ND_ROW);
@@ -420,12 +416,11 @@ static void check_dynamic_update(const struct dynamic *x, mlx_array src, mlx_arr
     mem_free(want);
 }
 
-static void check_random_dynamic(uint64_t seed, int rounds)
+static void check_random_dynamic(const struct device *d, uint64_t seed, int rounds)
 {
     struct rng r = { seed };
     struct dynamic x;
 
-    FOR_DEVICES(d)
     for (int t = 0; t < DT_COUNT; t++)
         for (size_t k = 0; k < ARRAY_LEN(start_types); k++)
             for (int n = 0; n < rounds && !(d->is_gpu && t == DT_FLOAT64); n++) {
@@ -441,38 +436,33 @@ static void check_random_dynamic(uint64_t seed, int rounds)
 
 static void test_random_dynamic(void **state)
 {
-    (void)state;
-    check_random_dynamic(21, 2);
+    check_random_dynamic(*state, 21, 2);
 }
 
 static void test_dynamic_without_wide_units(void **state)
 {
-    (void)state;
     gate_set_int(GATE_VK_COPY_DYNAMIC_WIDE, 0);
-    check_random_dynamic(22, 1);
+    check_random_dynamic(*state, 22, 1);
     gate_set_int(GATE_VK_COPY_DYNAMIC_WIDE, 1);
 }
 
 /* A start that is a result of the same evaluation, not a leaf. */
 static void test_start_is_computed(void **state)
 {
+    const struct device *d = *state;
     const float v[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array a = floats(v, 8), at = mlx_array_new(), out = mlx_array_new();
-        must(mlx_argmax(&at, a, false, d->s)); /* 7 */
-        mlx_array two = mlx_array_new_int(2);
-        must(mlx_subtract(&at, at, two, d->s));
-        must(mlx_slice_dynamic(&out, a, at, (int[]){ 0 }, 1, (int[]){ 3 }, 1, d->s));
-        eval_on(d, out);
-        assert_true(float_at(out, 0) == 5 && float_at(out, 2) == 7);
-        mlx_array_free(a);
-        mlx_array_free(at);
-        mlx_array_free(two);
-        mlx_array_free(out);
-    }
+    mlx_array a = floats(v, 8), at = mlx_array_new(), out = mlx_array_new();
+    must(mlx_argmax(&at, a, false, d->s)); /* 7 */
+    mlx_array two = mlx_array_new_int(2);
+    must(mlx_subtract(&at, at, two, d->s));
+    must(mlx_slice_dynamic(&out, a, at, (int[]){ 0 }, 1, (int[]){ 3 }, 1, d->s));
+    eval_on(d, out);
+    assert_true(float_at(out, 0) == 5 && float_at(out, 2) == 7);
+    mlx_array_free(a);
+    mlx_array_free(at);
+    mlx_array_free(two);
+    mlx_array_free(out);
 }
 
 /* ---- memory ---- */
@@ -526,8 +516,7 @@ static void check_cache(mlx_array cache, int steps)
 /* Step by step: the buffer stays, one dispatch each, and the host never sees old values. */
 static void test_cache_in_place(void **state)
 {
-    (void)state;
-    FOR_DEVICES(d)
+    const struct device *d = *state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         mlx_array cache = new_cache(d);
         put_row(&cache, 0, dynamic, d);
@@ -550,100 +539,86 @@ static void test_cache_in_place(void **state)
 /* All steps in one graph. */
 static void test_cache_chain(void **state)
 {
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array cache = new_cache(d);
-        put_row(&cache, 0, false, d);
-        eval_on(d, cache);
-        const struct buf *buf = arr_of(cache)->buf;
-        for (int t = 1; t < L; t++)
-            put_row(&cache, t, t % 2, d);
-        eval_on(d, cache);
-        assert_ptr_equal(arr_of(cache)->buf, buf);
-        check_cache(cache, L);
-        mlx_array_free(cache);
-    }
+    const struct device *d = *state;
+    mlx_array cache = new_cache(d);
+    put_row(&cache, 0, false, d);
+    eval_on(d, cache);
+    const struct buf *buf = arr_of(cache)->buf;
+    for (int t = 1; t < L; t++)
+        put_row(&cache, t, t % 2, d);
+    eval_on(d, cache);
+    assert_ptr_equal(arr_of(cache)->buf, buf);
+    check_cache(cache, L);
+    mlx_array_free(cache);
 }
 
 /* Steps that do not wait for each other, with a reader of every state in between. */
 static void test_cache_async(void **state)
 {
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array cache = new_cache(d), sum[L];
-        for (int t = 0; t < L; t++) {
-            put_row(&cache, t, t % 2, d);
-            sum[t] = mlx_array_new();
-            must(mlx_sum(&sum[t], cache, false, d->s));
-            mlx_vector_array both = mlx_vector_array_new_data((mlx_array[]){ cache, sum[t] }, 2);
-            must(mlx_async_eval(both));
-            mlx_vector_array_free(both);
-        }
-        float want = 0;
-        for (int t = 0; t < L; t++) {
-            for (int i = 0; i < B * H * D; i++)
-                want += (float)(100 * (t + 1) + i);
-            assert_true(float_at(sum[t], 0) == want); /* whole numbers below 2^24 */
-            mlx_array_free(sum[t]);
-        }
-        check_cache(cache, L);
-        mlx_array_free(cache);
+    const struct device *d = *state;
+    mlx_array cache = new_cache(d), sum[L];
+    for (int t = 0; t < L; t++) {
+        put_row(&cache, t, t % 2, d);
+        sum[t] = mlx_array_new();
+        must(mlx_sum(&sum[t], cache, false, d->s));
+        mlx_vector_array both = mlx_vector_array_new_data((mlx_array[]){ cache, sum[t] }, 2);
+        must(mlx_async_eval(both));
+        mlx_vector_array_free(both);
     }
+    float want = 0;
+    for (int t = 0; t < L; t++) {
+        for (int i = 0; i < B * H * D; i++)
+            want += (float)(100 * (t + 1) + i);
+        assert_true(float_at(sum[t], 0) == want); /* whole numbers below 2^24 */
+        mlx_array_free(sum[t]);
+    }
+    check_cache(cache, L);
+    mlx_array_free(cache);
 }
 
 /* Whoever still holds the source keeps its values. */
 static void test_held_source_is_copied(void **state)
 {
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array old = new_cache(d), new = mlx_array_new();
-        put_row(&old, 0, false, d);
-        eval_on(d, old);
-        must(mlx_array_set(&new, old));
-        uint64_t donations = stat_get(STAT_DONATIONS);
-        put_row(&new, 1, true, d);
-        eval_on(d, new);
-        assert_int_equal(stat_get(STAT_DONATIONS), donations);
-        assert_ptr_not_equal(arr_of(new)->buf, arr_of(old)->buf);
-        check_cache(old, 1);
-        check_cache(new, 2);
-        mlx_array_free(old);
-        mlx_array_free(new);
-    }
+    const struct device *d = *state;
+    mlx_array old = new_cache(d), new = mlx_array_new();
+    put_row(&old, 0, false, d);
+    eval_on(d, old);
+    must(mlx_array_set(&new, old));
+    uint64_t donations = stat_get(STAT_DONATIONS);
+    put_row(&new, 1, true, d);
+    eval_on(d, new);
+    assert_int_equal(stat_get(STAT_DONATIONS), donations);
+    assert_ptr_not_equal(arr_of(new)->buf, arr_of(old)->buf);
+    check_cache(old, 1);
+    check_cache(new, 2);
+    mlx_array_free(old);
+    mlx_array_free(new);
 }
 
 /* The source is also what the update is made of: rows move down by one. */
 static void test_update_from_itself(void **state)
 {
+    const struct device *d = *state;
     enum { N = 6, M = 5 };
 
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array a = mlx_array_new(), part = mlx_array_new();
-        must(mlx_arange(&a, 0, N * M, 1, MLX_FLOAT32, d->s));
-        must(mlx_reshape(&a, a, (int[]){ N, M }, 2, d->s));
-        eval_on(d, a);
-        must(mlx_slice(&part, a, (int[]){ 0, 0 }, 2, (int[]){ N - 1, M }, 2, (int[]){ 1, 1 }, 2,
-                       d->s));
-        must(mlx_slice_update(&a, a, part, (int[]){ 1, 0 }, 2, (int[]){ N, M }, 2, (int[]){ 1, 1 },
-                              2, d->s));
-        mlx_array_free(part);
-        eval_on(d, a);
-        for (int i = 0; i < N * M; i++)
-            assert_true(float_at(a, (size_t)i) == (float)(i < M ? i : i - M));
-        mlx_array_free(a);
-    }
+    mlx_array a = mlx_array_new(), part = mlx_array_new();
+    must(mlx_arange(&a, 0, N * M, 1, MLX_FLOAT32, d->s));
+    must(mlx_reshape(&a, a, (int[]){ N, M }, 2, d->s));
+    eval_on(d, a);
+    must(mlx_slice(&part, a, (int[]){ 0, 0 }, 2, (int[]){ N - 1, M }, 2, (int[]){ 1, 1 }, 2, d->s));
+    must(mlx_slice_update(&a, a, part, (int[]){ 1, 0 }, 2, (int[]){ N, M }, 2, (int[]){ 1, 1 }, 2,
+                          d->s));
+    mlx_array_free(part);
+    eval_on(d, a);
+    for (int i = 0; i < N * M; i++)
+        assert_true(float_at(a, (size_t)i) == (float)(i < M ? i : i - M));
+    mlx_array_free(a);
 }
 
 /* A dense source in another order of axes keeps its layout, copied or not. */
 static void test_layout_is_kept(void **state)
 {
-    (void)state;
-    FOR_DEVICES(d)
+    const struct device *d = *state;
     for (int held = 0; held < 2; held++) {
         mlx_array a = mlx_array_new(), keep = mlx_array_new(), one = mlx_array_new_float(1);
         must(mlx_zeros(&a, (int[]){ 4, 6 }, 2, MLX_FLOAT32, d->s));
@@ -670,6 +645,7 @@ static void test_layout_is_kept(void **state)
 
 static void test_bits_of_nans(void **state)
 {
+    const struct device *d = *state;
     const uint16_t half[] = { 0x7d01, 0xfe12, 0x3c00, 0x0001, 0x7c00 };
     const uint16_t bf16[] = { 0x7f81, 0xffc3, 0x3f80, 0x0001, 0xff80 };
     const uint32_t f32[] = { 0x7f800001, 0xffc12345, 0x3f800000, 1, 0xff800000 };
@@ -679,8 +655,6 @@ static void test_bits_of_nans(void **state)
         size_t item;
     } rows[] = { { half, MLX_FLOAT16, 2 }, { bf16, MLX_BFLOAT16, 2 }, { f32, MLX_FLOAT32, 4 } };
 
-    (void)state;
-    FOR_DEVICES(d)
     for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
         mlx_array a = mlx_array_new_data(rows[k].data, (int[]){ 5 }, 1, rows[k].dtype);
         mlx_array out = mlx_array_new(), part = mlx_array_new();
@@ -701,10 +675,9 @@ static void test_bits_of_nans(void **state)
 
 static void test_nan_beats_numbers(void **state)
 {
+    const struct device *d = *state;
     const float nan = __builtin_nanf(""), old[] = { nan, 1, 2, 3 }, new[] = { 5, nan, 7 };
 
-    (void)state;
-    FOR_DEVICES(d)
     for (int kind = UPDATE_MAX; kind < UPDATE_NONE; kind++) {
         mlx_array a = floats(old, 4), b = floats(new, 3), out = mlx_array_new();
         must(update_fns[kind](&out, a, b, (int[]){ 0 }, 1, (int[]){ 3 }, 1, (int[]){ 1 }, 1, d->s));
@@ -722,29 +695,26 @@ static void test_nan_beats_numbers(void **state)
 
 static void test_empty(void **state)
 {
+    const struct device *d = *state;
     const float v[] = { 1, 2, 3 };
 
-    (void)state;
-    FOR_DEVICES(d)
-    {
-        mlx_array a = floats(v, 3), none = mlx_array_new(), out = mlx_array_new();
-        mlx_array at = mlx_array_new_int(1);
-        must(mlx_zeros(&none, (int[]){ 0 }, 1, MLX_FLOAT32, d->s));
-        must(mlx_slice_update_add(&out, a, none, (int[]){ 2 }, 1, (int[]){ 2 }, 1, (int[]){ 1 }, 1,
-                                  d->s));
-        assert_ptr_equal(arr_of(out), arr_of(a));
-        must(mlx_slice_update_dynamic(&out, a, none, at, (int[]){ 0 }, 1, d->s));
-        assert_ptr_equal(arr_of(out), arr_of(a));
-        must(mlx_slice_dynamic(&out, a, at, (int[]){ 0 }, 1, (int[]){ 0 }, 1, d->s));
-        must(mlx_array_eval(out));
-        assert_int_equal(mlx_array_size(out), 0);
-        must_fail(mlx_slice_update(&out, none, a, (int[]){ 0 }, 1, (int[]){ 0 }, 1, (int[]){ 1 }, 1,
-                                   d->s)); /* 3 into 0 */
-        mlx_array_free(a);
-        mlx_array_free(none);
-        mlx_array_free(out);
-        mlx_array_free(at);
-    }
+    mlx_array a = floats(v, 3), none = mlx_array_new(), out = mlx_array_new();
+    mlx_array at = mlx_array_new_int(1);
+    must(mlx_zeros(&none, (int[]){ 0 }, 1, MLX_FLOAT32, d->s));
+    must(mlx_slice_update_add(&out, a, none, (int[]){ 2 }, 1, (int[]){ 2 }, 1, (int[]){ 1 }, 1,
+                              d->s));
+    assert_ptr_equal(arr_of(out), arr_of(a));
+    must(mlx_slice_update_dynamic(&out, a, none, at, (int[]){ 0 }, 1, d->s));
+    assert_ptr_equal(arr_of(out), arr_of(a));
+    must(mlx_slice_dynamic(&out, a, at, (int[]){ 0 }, 1, (int[]){ 0 }, 1, d->s));
+    must(mlx_array_eval(out));
+    assert_int_equal(mlx_array_size(out), 0);
+    must_fail(mlx_slice_update(&out, none, a, (int[]){ 0 }, 1, (int[]){ 0 }, 1, (int[]){ 1 }, 1,
+                               d->s)); /* 3 into 0 */
+    mlx_array_free(a);
+    mlx_array_free(none);
+    mlx_array_free(out);
+    mlx_array_free(at);
 }
 
 static void test_errors(void **state)
@@ -804,25 +774,25 @@ static int open_devices(void **state)
     return 0;
 }
 
+/* A test on every device. */
+#define ON_CPU(fn) cmocka_unit_test_prestate(fn, &devices[0])
+#if MLX_HAVE_VULKAN
+#define EACH(fn) ON_CPU(fn), cmocka_unit_test_prestate(fn, &devices[1])
+#else
+#define EACH(fn) ON_CPU(fn)
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_updates),
-        cmocka_unit_test(test_large_updates),
-        cmocka_unit_test(test_random_dynamic),
-        cmocka_unit_test(test_dynamic_without_wide_units),
-        cmocka_unit_test(test_start_is_computed),
-        cmocka_unit_test(test_cache_in_place),
-        cmocka_unit_test(test_cache_chain),
-        cmocka_unit_test(test_cache_async),
-        cmocka_unit_test(test_held_source_is_copied),
-        cmocka_unit_test(test_update_from_itself),
-        cmocka_unit_test(test_layout_is_kept),
-        cmocka_unit_test(test_bits_of_nans),
-        cmocka_unit_test(test_nan_beats_numbers),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(nd_test_no_validation_messages),
+        EACH(test_random_updates),        EACH(test_large_updates),
+        EACH(test_random_dynamic),        EACH(test_dynamic_without_wide_units),
+        EACH(test_start_is_computed),     EACH(test_cache_in_place),
+        EACH(test_cache_chain),           EACH(test_cache_async),
+        EACH(test_held_source_is_copied), EACH(test_update_from_itself),
+        EACH(test_layout_is_kept),        EACH(test_bits_of_nans),
+        EACH(test_nan_beats_numbers),     EACH(test_empty),
+        cmocka_unit_test(test_errors),    cmocka_unit_test(nd_test_no_validation_messages),
     };
 
     return cmocka_run_group_tests(tests, open_devices, NULL);
