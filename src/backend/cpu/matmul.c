@@ -144,6 +144,8 @@ static const char *operand_at(const struct job *j, enum mm_operand i, const stru
     const struct mm_plan *p = &j->t->plan;
     int64_t offset = mm_batch_offset(p, i, part->batch);
 
+    if (!j->in[i]) /* no bytes: k is 0 */
+        return NULL;
     if (i != MM_B)
         offset += part->first * p->side[i].row_stride;
     return j->in[i] + offset * (int64_t)j->item;
