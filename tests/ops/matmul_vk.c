@@ -383,6 +383,9 @@ static void test_long_k(void **state)
                                              .alpha = 1,
                                              .beta = 2 });
     run_case(&(struct product_case){ .dtype = DT_FLOAT32, .m = 9, .n = 9, .k = 1500000 });
+    run_case(&(struct product_case){ .dtype = DT_BFLOAT16, .m = 1, .n = 2, .k = 1500000 });
+    run_case(&(struct product_case){
+        .dtype = DT_FLOAT32, .m = 2, .n = 1, .k = 1500000, .a.layout = SHIFTED });
 }
 
 static void test_reals(void **state)
