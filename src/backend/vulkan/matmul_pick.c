@@ -43,8 +43,9 @@ struct variant {
 };
 
 /* From large tiles, which reuse more, to small ones, which fill a device with little work. Names of
- * cooperative tiles are their sizes with fragments of 16 x 16; their order follows measurements on
- * an H200, where f16 and bf16 differ. */
+ * cooperative tiles are their sizes with fragments of 16 x 16. On an H200 at 4096 cubed the first
+ * of them reaches 301 (f16) and 310 (bf16) TFLOP/s; shorter k with two stages 255 and 265, larger
+ * tiles 257 and 267 at best, workgroup-scope matrices 71. */
 static const struct variant variants[] = {
     { "gemv_k_short", MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
     { "gemv_k_rows4", MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
@@ -52,8 +53,7 @@ static const struct variant variants[] = {
     { "gemv_k_group", MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
     { "gemv_x_wide", MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
     { "gemv_x", MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
-    { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 4, 1 }, BF16, .fill = 150 },
-    { "coop_128x128_k32", MM_COOP, { 2, 2, 4, 4, 2, 2 }, F16, .fill = 150 },
+    { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150 },
     { "coop_128x128", MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
     { "coop_64x64", MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
     { "coop_32x64", MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
