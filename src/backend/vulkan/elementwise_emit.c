@@ -329,22 +329,29 @@ static uint32_t arange_value(struct emit *e, const struct group *g, uint32_t lan
                   arange_arg(e, 0, type), arange_arg(e, 1, type), at);
 }
 
-/* The cast of a real number to complex64, in which the imaginary part is a zero. */
-static bool adds_zero(const struct emit *e, int i)
+/* A cast to a floating type in which the driver may find a constant: the zero that completes a
+ * complex number, or a comparison of something with itself. */
+static bool may_be_constant(const struct emit *e, int i)
 {
     const struct fx_ins *ins = &e->f->ins[i];
+    enum dtype from = ins->op == OP_ASTYPE ? fx_dtype(e->f, ins->arg[0]) : DT_COMPLEX64;
 
-    return ins->op == OP_ASTYPE && ins->dtype == DT_COMPLEX64 &&
-           fx_dtype(e->f, ins->arg[0]) != DT_COMPLEX64;
+    return dt_is_inexact((enum dtype)ins->dtype) &&
+           (ins->dtype == DT_COMPLEX64 ? from != DT_COMPLEX64 : !dt_is_inexact(from));
 }
 
-/* Mesa's llvmpipe takes x * 0 for 0 where it knows the factor, whatever the sign of x, which a
- * product with a complex number would show. */
-static uint32_t hide_zero(struct emit *e, uint32_t v, uint32_t type)
+/* Mesa's llvmpipe takes x * 0 for 0 and x / 0 for anything where it knows the zero, whatever x is.
+ * It cannot know the bits after a zero that is unknown to it has met them. */
+static uint32_t hide_constant(struct emit *e, uint32_t v, uint32_t type, bool is_complex)
 {
-    uint32_t zero = spv_op(&e->m, SpvOpBitcast, spv_type_float(&e->m, 32), e->words.zero);
+    uint32_t bits = e->t_u32, zero = e->words.zero;
 
-    return spv_op(&e->m, SpvOpCompositeInsert, type, zero, v, 1);
+    if (is_complex) {
+        bits = spv_type_vector(&e->m, e->t_u32, 2);
+        zero = spv_op(&e->m, SpvOpCompositeConstruct, bits, zero, zero);
+    }
+    v = spv_op(&e->m, SpvOpBitcast, bits, v);
+    return spv_op(&e->m, SpvOpBitcast, type, spv_op(&e->m, SpvOpBitwiseXor, bits, v, zero));
 }
 
 static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
@@ -365,8 +372,8 @@ static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
         operands[0] = spv_lib_id(&e->m, e->calls[i].fn);
         v = spv_emit(&e->m, SpvOpFunctionCall, type, operands, 1 + ins->n_args);
     }
-    if (adds_zero(e, i))
-        v = hide_zero(e, v, type);
+    if (may_be_constant(e, i))
+        v = hide_constant(e, v, type, t == DT_COMPLEX64);
     return e->calls[i].must_round ? words_round(&e->words, v, t) : v;
 }
 
@@ -428,7 +435,7 @@ static bool needs_zero(const struct emit *e)
     bool needs = e->c->flags & ELEM_NATIVE_HALF;
 
     for (int i = 0; i < e->f->n_ins; i++)
-        needs |= adds_zero(e, i);
+        needs |= may_be_constant(e, i);
     return needs;
 }
 
