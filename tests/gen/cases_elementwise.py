@@ -129,8 +129,8 @@ UNARY = {
     "arctan": ("float", np.arctan, ANY, CLOSE, ALL),
     "arctanh": ("float", np.arctanh, UNIT, CLOSE, ALL),
     "bitwise_invert": ("same", np.invert, ANY, EXACT, ["bool"] + INTS),
-    "ceil": ("same", np.ceil, ANY, EXACT, REAL),
-    "conjugate": ("same", np.conj, ANY, EXACT, ALL),
+    "ceil": ("same", np.ceil, ANY, BITS, REAL),
+    "conjugate": ("same", np.conj, ANY, BITS, ALL),
     "cos": ("float", np.cos, (-100, 100, "all"), CLOSE, ALL),
     "cosh": ("float", np.cosh, ANY, CLOSE, ALL),
     "degrees": ("float", np.degrees, ANY, CLOSE, REAL),
@@ -138,7 +138,7 @@ UNARY = {
     "erfinv": ("float", erfinv, UNIT, CLOSE, REAL),
     "exp": ("float", np.exp, ANY, CLOSE, ALL),
     "expm1": ("float", np.expm1, ANY, CLOSE, REAL),
-    "floor": ("same", np.floor, ANY, EXACT, REAL),
+    "floor": ("same", np.floor, ANY, BITS, REAL),
     "imag": ("part", np.imag, ANY, EXACT, ALL),
     "isfinite": ("bool", np.isfinite, ANY, EXACT, ALL),
     "isinf": ("bool", np.isinf, ANY, EXACT, ALL),
@@ -156,7 +156,7 @@ UNARY = {
     "reciprocal": ("float", lambda x: 1 / x, ANY, DIVISION, ALL),
     "rsqrt": ("float", lambda x: 1 / np.sqrt(x), (0, 50, "positive"), CLOSE, ALL),
     "sigmoid": ("float", sigmoid, ANY, CLOSE, REAL),
-    "sign": ("same", sign, ANY, EXACT, ALL),
+    "sign": ("same", sign, ANY, BITS, ALL),
     "sin": ("float", np.sin, (-100, 100, "all"), CLOSE, ALL),
     "sinh": ("float", np.sinh, ANY, CLOSE, ALL),
     "sqrt": ("float", np.sqrt, (0, 50, "all"), CLOSE, ALL),
@@ -242,7 +242,7 @@ def round_rows(rng):
                 scale = np.float32(10.0 ** decimals)
                 r = np.round(x * scale) / scale
             yield Row("round", [Arr(x, dtype)], [(cast(r, out), out)], [decimals],
-                      EXACT if decimals == 0 else CLOSE)
+                      BITS if decimals == 0 else CLOSE)
     for layout in VIEWS:
         a = laid_out(grid(rng, "float32", ANY, (5, 7)), "float32", layout)
         yield Row("round", [a], [(np.round(a.values), "float32")], [0], EXACT)
