@@ -184,7 +184,14 @@ BINARY(less_equal, bool, bool, !a || b)
 /* ---- float ---- */
 
 SELECT(f32, float)
-LOGICAL(f32, float)
+TEST(logical_and, f32, float, !is_zero(a) && !is_zero(b))
+TEST(logical_or, f32, float, !is_zero(a) || !is_zero(b))
+
+bool logical_not_f32(const float x)
+{
+    return is_zero(x);
+}
+
 ORDERED(f32, float)
 ARITHMETIC(f32, float)
 TEST(nan_equal, f32, float, a == b || (is_nan(a) && is_nan(b)))
@@ -193,8 +200,14 @@ UNARY(negative, f32, float, uintBitsToFloat(floatBitsToUint(x) ^ SIGN_BIT))
 UNARY(ceil, f32, float, ceil(x))
 UNARY(floor, f32, float, floor(x))
 UNARY(round, f32, float, roundEven(x))
-/* Mesa makes -0.0 of a choice between -1.0 and 0.0. */
-UNARY(sign, f32, float, float((x > 0.0 ? 1 : 0) - (x < 0.0 ? 1 : 0)))
+
+/* Chosen among bits: Mesa makes -0.0 of a choice between -1.0 and 0.0. */
+float sign_f32(const float x)
+{
+    uint one = floatBitsToUint(1.0) | (floatBitsToUint(x) & SIGN_BIT);
+    return uintBitsToFloat(is_zero(x) || is_nan(x) ? 0u : one);
+}
+
 BINARY(maximum, f32, float, is_nan(a) || a > b ? a : b)
 BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
 BINARY(divmod, f32, float, floor(divide_f32(a, b)))
@@ -226,13 +239,13 @@ TEST(nan_equal, c64, vec2, nan_equal_f32(a.x, b.x) && nan_equal_f32(a.y, b.y))
 TEST(less, c64, vec2, greater_c64(b, a))
 TEST(greater_equal, c64, vec2, a.x > b.x || (a.x == b.x && a.y >= b.y))
 TEST(less_equal, c64, vec2, greater_equal_c64(b, a))
-TEST(logical_and, c64, vec2, not_equal_c64(a, vec2(0.0)) && not_equal_c64(b, vec2(0.0)))
-TEST(logical_or, c64, vec2, not_equal_c64(a, vec2(0.0)) || not_equal_c64(b, vec2(0.0)))
-
 bool logical_not_c64(const vec2 x)
 {
-    return equal_c64(x, vec2(0.0));
+    return is_zero(x.x) && is_zero(x.y);
 }
+
+TEST(logical_and, c64, vec2, !logical_not_c64(a) && !logical_not_c64(b))
+TEST(logical_or, c64, vec2, !logical_not_c64(a) || !logical_not_c64(b))
 
 float real_c64(const vec2 x)
 {

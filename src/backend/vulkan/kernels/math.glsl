@@ -19,6 +19,12 @@ float nan_f32()
     return uintBitsToFloat(0x7fc00000u);
 }
 
+/* By bits: a device may take subnormals for zeros where it compares. */
+bool is_zero(const float x)
+{
+    return (floatBitsToUint(x) & ~SIGN_BIT) == 0u;
+}
+
 bool is_nan(const float x)
 {
     return (floatBitsToUint(x) & ~SIGN_BIT) > INF_BITS;
