@@ -21,6 +21,7 @@ const struct gate_info gate_table[GATE_COUNT] = {
 static _Atomic int64_t int_values[GATE_COUNT];
 static const char *_Atomic text_values[GATE_COUNT];
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+static atomic_bool is_read;
 
 static bool parse_bool(const char *s, int64_t *value)
 {
@@ -79,29 +80,37 @@ static void read_all(void)
 {
     for (int i = 0; i < GATE_COUNT; i++)
         read_gate((enum gate)i);
+    atomic_store_explicit(&is_read, true, memory_order_release);
+}
+
+/* Settings are asked several times per dispatch: a load is cheaper than pthread_once. */
+static void ensure_read(void)
+{
+    if (!atomic_load_explicit(&is_read, memory_order_acquire))
+        pthread_once(&read_once, read_all);
 }
 
 int64_t gate_int(enum gate id)
 {
-    pthread_once(&read_once, read_all);
+    ensure_read();
     return atomic_load_explicit(&int_values[id], memory_order_relaxed);
 }
 
 const char *gate_text(enum gate id)
 {
-    pthread_once(&read_once, read_all);
+    ensure_read();
     return atomic_load_explicit(&text_values[id], memory_order_relaxed);
 }
 
 int64_t gate_set_int(enum gate id, int64_t value)
 {
-    pthread_once(&read_once, read_all);
+    ensure_read();
     return atomic_exchange(&int_values[id], value);
 }
 
 const char *gate_set_text(enum gate id, const char *value)
 {
-    pthread_once(&read_once, read_all);
+    ensure_read();
     return atomic_exchange(&text_values[id], value);
 }
 

@@ -1,10 +1,13 @@
 /* Strided copies with conversion: into storage that exists, and programs without instructions. */
+#include <stdio.h>
+
 #include "backend/common/families.h"
 #include "backend/vulkan/copy_dynamic.h"
 #include "backend/vulkan/elementwise.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 
 /* Shorter axes leave most of a tile empty: the general kernel is as good. */
@@ -92,12 +95,11 @@ static enum kern_id transpose_kern(size_t bytes)
                         : KERN_TRANSPOSE_8;
 }
 
-static enum err transpose(struct vk_enc *e, const struct elem_job *job, struct plane p,
-                          size_t bytes)
+static enum err transpose(struct vk_enc *e, const struct vk_pipe *pipe, const struct elem_job *job,
+                          struct plane p)
 {
     const struct nest *n = job->nest;
     struct transpose_args a = { .src_addr = job->addr[SRC], .dst_addr = job->addr[DST] };
-    const struct vk_pipe *pipe;
     struct nest rest;
     enum err err;
 
@@ -111,7 +113,6 @@ static enum err transpose(struct vk_enc *e, const struct elem_job *job, struct p
     outside_plane(&rest, n, p);
     TRY(put_batch(e, &a.src_batch, &a.src_walk, &rest, SRC));
     TRY(put_batch(e, &a.dst_batch, &a.dst_walk, &rest, DST));
-    TRY(kern_pipe(&pipe, transpose_kern(bytes), -1, (uint32_t[]){ TRANSPOSE_THREADS, 1, 1 }, 3));
     err = vk_enc_dispatch(e, pipe, &a, sizeof a,
                           launch_grid((uint64_t)a.tiles_a * a.tiles_b * a.n_batch));
 out:
@@ -142,10 +143,40 @@ static bool use_transpose(void)
     return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
 }
 
-static bool fits_transpose(const struct elem_job *job, size_t bytes)
+static enum variant_reason judge_transpose(struct plane *p, const struct elem_job *job,
+                                           size_t bytes)
 {
-    return use_transpose() && job->fx->n_ins == 0 && job->addr[SRC] % bytes == 0 &&
-           job->addr[DST] % bytes == 0 && job->n / TRANSPOSE_TILE / TRANSPOSE_TILE <= UINT32_MAX;
+    if (!use_transpose())
+        return VARIANT_OFF;
+    if (job->fx->n_ins)
+        return VARIANT_DTYPE;
+    if (job->n / TRANSPOSE_TILE / TRANSPOSE_TILE > UINT32_MAX)
+        return VARIANT_SIZE;
+    if (job->addr[SRC] % bytes || job->addr[DST] % bytes || !find_plane(p, job->nest))
+        return VARIANT_LAYOUT;
+    return VARIANT_FITS;
+}
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct elem_job *job = data;
+
+    snprintf(text, size, "%s, %zu elements, %d dimensions", dt_name(fx_dtype(job->fx, 0)), job->n,
+             job->nest->ndim);
+}
+
+/* *pipe is NULL where the general kernel is to be used. */
+static enum err choose_transpose(const struct vk_pipe **pipe, struct plane *p,
+                                 const struct elem_job *job, size_t bytes)
+{
+    struct variant_problem problem = { describe, job };
+    enum err err;
+
+    *pipe = NULL;
+    if (!variant_takes(VARIANT_TRANSPOSE, judge_transpose(p, job, bytes), &problem))
+        return ERR_OK;
+    err = kern_pipe(pipe, transpose_kern(bytes), -1, (uint32_t[]){ TRANSPOSE_THREADS, 1, 1 }, 3);
+    return err && variant_gives_way(VARIANT_TRANSPOSE, err) ? ERR_OK : err;
 }
 
 /* job has program and addresses. */
@@ -166,8 +197,9 @@ static enum err copy(struct vk_enc *e, const struct be_copy *c)
     enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
     struct fx fx = conversion(from, to);
     struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
+    const struct vk_pipe *pipe;
+    struct plane p = { -1, -1 };
     struct nest nest;
-    struct plane p;
     enum err err;
 
     be_copy_nest(&nest, c);
@@ -176,10 +208,8 @@ static enum err copy(struct vk_enc *e, const struct be_copy *c)
     job.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)dt_size(from));
     job.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)dt_size(to));
     job.nest = &nest;
-    if (fits_transpose(&job, dt_size(from)) && find_plane(&p, &nest))
-        err = transpose(e, &job, p, dt_size(from));
-    else
-        err = dispatch(e, &job, &nest);
+    TRY(choose_transpose(&pipe, &p, &job, dt_size(from)));
+    err = pipe ? transpose(e, pipe, &job, p) : dispatch(e, &job, &nest);
 out:
     return err;
 }

@@ -1,8 +1,11 @@
 #include "backend/vulkan/copy_dynamic.h"
 
+#include <stdio.h>
+
 #include "backend/common/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 
 enum { SRC = BE_COPY_SRC, DST = BE_COPY_DST, OPERANDS = BE_COPY_OPERANDS };
@@ -18,12 +21,17 @@ struct job {
 /* ---- variants ---- */
 
 static const struct variant {
-    enum kern_id kern;
-    uint32_t bytes;
+    enum variant_id id;
+    uint32_t bytes; /* of a unit; 0: an element */
 } variants[] = {
-    { KERN_COPY_DYNAMIC_16, 16 }, { KERN_COPY_DYNAMIC_8, 8 }, { KERN_COPY_DYNAMIC_4, 4 },
-    { KERN_COPY_DYNAMIC_2, 2 },   { KERN_COPY_DYNAMIC_1, 1 },
+    { VARIANT_COPY_DYNAMIC_16, 16 },     { VARIANT_COPY_DYNAMIC_8, 8 },
+    { VARIANT_COPY_DYNAMIC_4, 4 },       { VARIANT_COPY_DYNAMIC_2, 2 },
+    { VARIANT_COPY_DYNAMIC_ELEMENT, 0 },
 };
+
+static const enum kern_id kern_by_log2[] = { KERN_COPY_DYNAMIC_1, KERN_COPY_DYNAMIC_2,
+                                             KERN_COPY_DYNAMIC_4, KERN_COPY_DYNAMIC_8,
+                                             KERN_COPY_DYNAMIC_16 };
 
 /* True if the operand is made of whole units, consecutive and aligned wherever it starts. */
 static bool has_units(const struct job *j, int o, uint32_t bytes, int64_t per_unit)
@@ -43,25 +51,49 @@ static bool has_units(const struct job *j, int o, uint32_t bytes, int64_t per_un
     return true;
 }
 
-static bool accepts(const struct variant *v, const struct job *j)
+static enum variant_reason judge(const struct variant *v, const struct job *j)
 {
     int64_t per_unit = v->bytes / (int64_t)j->item;
     int last = j->nest.ndim - 1;
 
+    if (!v->bytes)
+        return VARIANT_FITS;
+    if (!gate_on(GATE_VK_COPY_DYNAMIC_WIDE))
+        return VARIANT_OFF;
     if (per_unit <= 1)
-        return v->bytes == j->item;
-    return gate_on(GATE_VK_COPY_DYNAMIC_WIDE) && last >= 0 && j->nest.dim[last] % per_unit == 0 &&
-           has_units(j, SRC, v->bytes, per_unit) && has_units(j, DST, v->bytes, per_unit);
+        return VARIANT_DTYPE;
+    if (last < 0 || j->nest.dim[last] % per_unit)
+        return VARIANT_SIZE;
+    return has_units(j, SRC, v->bytes, per_unit) && has_units(j, DST, v->bytes, per_unit)
+               ? VARIANT_FITS
+               : VARIANT_LAYOUT;
 }
 
-static const struct variant *choose_variant(struct job *j)
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct job *j = data;
+    int last = j->nest.ndim - 1;
+
+    snprintf(text, size, "%zu bytes per element, %d dimensions, the last %lld", j->item,
+             j->nest.ndim, last < 0 ? 1 : (long long)j->nest.dim[last]);
+}
+
+static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
+    struct variant_problem problem = { describe, j };
+    size_t bytes;
+    enum err err;
 
-    while (!accepts(v, j)) /* an element is 1, 2, 4 or 8 bytes: its own row accepts it */
-        v++;
-    j->per_unit = v->bytes / (int64_t)j->item;
-    return v;
+    do {
+        while (!variant_takes(v->id, judge(v, j), &problem))
+            v++;
+        bytes = v->bytes ? v->bytes : j->item;
+        err = kern_pipe(pipe, kern_by_log2[launch_log2(bytes)], -1, (uint32_t[]){ workgroup, 1, 1 },
+                        3);
+    } while (err && variant_gives_way(v->id, err));
+    j->per_unit = (int64_t)(bytes / j->item);
+    return err;
 }
 
 /* ---- arguments ---- */
@@ -128,7 +160,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(vk_enc_write_part(e, &j.addr[DST], c->dst, c->group));
     j.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)j.item);
     j.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)j.item);
-    const struct variant *v = choose_variant(&j);
+    TRY(choose(&pipe, &j, workgroup));
     count_in_units(&j);
     a.src_addr = j.addr[SRC];
     a.dst_addr = j.addr[DST];
@@ -137,7 +169,6 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(put_walk(&a.dst_walk, &j, DST, e));
     TRY(put_start(&a.src_start, &j, SRC, e));
     TRY(put_start(&a.dst_start, &j, DST, e));
-    TRY(kern_pipe(&pipe, v->kern, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
     err = vk_enc_dispatch(
         e, pipe, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * COPY_DYNAMIC_PER_LANE)));

@@ -1,5 +1,7 @@
 #include "backend/vulkan/elementwise.h"
 
+#include <stdio.h>
+
 #include "backend/common/elementwise.h"
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/elementwise_emit.h"
@@ -8,6 +10,7 @@
 #include "backend/vulkan/elementwise_tile.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/dtype.h"
 #include "core/gate.h"
 
@@ -110,9 +113,28 @@ static bool is_ieee(void)
     return vk_limits_get()->is_software;
 }
 
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct elem_job *job = data;
+
+    snprintf(text, size, "%zu elements of %s, %d dimensions, %d instructions", job->n,
+             dt_name(fx_dtype(job->fx, job->fx->out[0])), job->nest ? job->nest->ndim : 0,
+             job->fx->n_ins);
+}
+
+/* Several elements at a time, or one because of `why`: two classes of one kernel. */
+static void count_class(const struct elem_job *job, enum variant_reason why)
+{
+    struct variant_problem problem = { describe, job };
+
+    if (!variant_takes(VARIANT_ELEMENTWISE_WIDE, why, &problem))
+        variant_takes(VARIANT_ELEMENTWISE_NARROW, VARIANT_FITS, &problem);
+}
+
 static void choose_work(struct elem_class *c, const struct elem_job *job)
 {
     bool is_large = job->n >= LARGE_FROM;
+    enum variant_reason why = VARIANT_LAYOUT; /* of lanes that turn out to be one */
     uint32_t smallest = 8, largest = 1, lanes, unroll = 1;
 
     for (int o = 0; o < n_operands(job); o++) {
@@ -122,6 +144,8 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         largest = MAX(largest, operand_size(job, o));
     }
     lanes = wanted_lanes(smallest, is_large);
+    if (lanes == 1)
+        why = gate_on(GATE_VK_ELEMENTWISE_WIDE) ? VARIANT_SIZE : VARIANT_OFF;
     while (lanes > 1 && (lanes * largest > ACCESS_BYTES || !all_fit_lanes(job, lanes)))
         lanes /= 2;
     if (is_large)
@@ -136,6 +160,7 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         else
             lanes /= 2;
     }
+    count_class(job, lanes > 1 ? VARIANT_FITS : why);
     c->lanes = (uint8_t)lanes;
     c->unroll = (uint8_t)unroll;
     c->threads = is_large ? THREADS_LARGE : THREADS_SMALL;

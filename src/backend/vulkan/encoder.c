@@ -246,14 +246,19 @@ static void encode_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, struct
     trace_dispatch_end(&slot->trace, slot->cmd, pipe->name);
 }
 
+void vk_enc_drop(struct vk_enc *e)
+{
+    hazard_drop(&e->hazard);
+    e->dispatches++; /* what was recorded for this one belongs to no later one */
+}
+
 enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
                          size_t push_size, struct vk_grid grid)
 {
     enum err err = check_dispatch(push_size, grid);
 
     if (err || !grid.x || !grid.y || !grid.z) {
-        hazard_drop(&e->hazard);
-        e->dispatches++; /* what was recorded for this one belongs to no later one */
+        vk_enc_drop(e);
         return err;
     }
     if (hazard_is_full(&e->hazard))

@@ -40,6 +40,9 @@ struct vk_grid {
 MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
                                     size_t push_size, struct vk_grid grid);
 
+/* Forgets the reads and writes declared since the last dispatch: there will be none for them. */
+void vk_enc_drop(struct vk_enc *e);
+
 /* Limits and capabilities that kernels choose by. */
 struct vk_limits {
     uint32_t subgroup_size;              /* default size of the device */

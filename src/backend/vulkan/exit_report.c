@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "backend/vulkan/hazard_check.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 #include "core/stat.h"
 
@@ -30,8 +31,10 @@ static void report(void)
                 stat_get(STAT_VALIDATION_MESSAGES));
     if (gate_on(GATE_VK_RECORD))
         report_hazards();
-    if (gate_on(GATE_VK_STATS))
+    if (gate_on(GATE_VK_STATS)) {
         stat_print(stderr);
+        variant_print(stderr);
+    }
 }
 
 void exit_report_register(void)

@@ -1,6 +1,9 @@
+#include <stdio.h>
+
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 
 #define MAX_INDEX NEST_OPERANDS
@@ -28,42 +31,75 @@ struct job {
 /* ---- variants ---- */
 
 static const struct variant {
-    enum kern_id kern;
-    uint32_t bytes;
+    enum variant_id id;
+    int64_t bytes; /* of a unit; 0: an element */
 } variants[] = {
-    { KERN_GATHER_16, 16 }, { KERN_GATHER_8, 8 }, { KERN_GATHER_4, 4 },
-    { KERN_GATHER_2, 2 },   { KERN_GATHER_1, 1 },
+    { VARIANT_GATHER_16, 16 }, { VARIANT_GATHER_8, 8 },       { VARIANT_GATHER_4, 4 },
+    { VARIANT_GATHER_2, 2 },   { VARIANT_GATHER_ELEMENT, 0 },
 };
 
-/* True if every slice is a whole number of units, each unit consecutive and aligned. */
-static bool accepts(const struct variant *v, const struct job *j)
-{
-    const struct nest *s = &j->slice;
-    int64_t item = (int64_t)dt_size((enum dtype)j->src->dtype), per_unit = v->bytes / item;
-    int last = s->ndim - 1;
+static const enum kern_id kern_by_log2[] = { KERN_GATHER_1, KERN_GATHER_2, KERN_GATHER_4,
+                                             KERN_GATHER_8, KERN_GATHER_16 };
 
-    if (per_unit <= 1)
-        return v->bytes == item;
-    if (!gate_on(GATE_VK_GATHER_WIDE) || last < 0 || s->stride[0][last] != 1 ||
-        s->dim[last] % per_unit || j->src_addr % v->bytes)
-        return false;
-    for (int i = 0; i < last; i++)
-        if (s->stride[0][i] % per_unit)
-            return false;
-    for (int i = 0; i < j->p->n_axes; i++)
-        if (j->src->strides[j->p->axis[i]] % per_unit)
-            return false;
-    return true;
+static int64_t item_size(const struct job *j)
+{
+    return (int64_t)dt_size((enum dtype)j->src->dtype);
 }
 
-static const struct variant *choose_variant(struct job *j)
+/* A unit of several elements fits if every slice is a whole number of units, each of them
+ * consecutive and aligned. */
+static enum variant_reason judge(const struct variant *v, const struct job *j)
+{
+    const struct nest *s = &j->slice;
+    int64_t per_unit = v->bytes / item_size(j);
+    int last = s->ndim - 1;
+
+    if (!v->bytes)
+        return VARIANT_FITS;
+    if (!gate_on(GATE_VK_GATHER_WIDE))
+        return VARIANT_OFF;
+    if (per_unit <= 1)
+        return VARIANT_DTYPE;
+    if (last < 0 || s->dim[last] % per_unit)
+        return VARIANT_SIZE;
+    if (s->stride[0][last] != 1 || j->src_addr % (uint64_t)v->bytes)
+        return VARIANT_LAYOUT;
+    for (int i = 0; i < last; i++)
+        if (s->stride[0][i] % per_unit)
+            return VARIANT_LAYOUT;
+    for (int i = 0; i < j->p->n_axes; i++)
+        if (j->src->strides[j->p->axis[i]] % per_unit)
+            return VARIANT_LAYOUT;
+    return VARIANT_FITS;
+}
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct job *j = data;
+    const struct nest *s = &j->slice;
+    int last = s->ndim - 1;
+
+    snprintf(text, size, "%s, slices of %d dimensions, the last %lld with stride %lld",
+             dt_name((enum dtype)j->src->dtype), s->ndim, last < 0 ? 1 : (long long)s->dim[last],
+             last < 0 ? 1 : (long long)s->stride[0][last]);
+}
+
+static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
+    struct variant_problem problem = { describe, j };
+    int64_t bytes;
+    enum err err;
 
-    while (!accepts(v, j)) /* an element is 1, 2, 4 or 8 bytes: its own row accepts it */
-        v++;
-    j->per_unit = v->bytes / (int64_t)dt_size((enum dtype)j->src->dtype);
-    return v;
+    do {
+        while (!variant_takes(v->id, judge(v, j), &problem))
+            v++;
+        bytes = v->bytes ? v->bytes : item_size(j);
+        err = kern_pipe(pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
+                        (uint32_t[]){ workgroup, 1, 1 }, 3);
+    } while (err && variant_gives_way(v->id, err));
+    j->per_unit = bytes / item_size(j);
+    return err;
 }
 
 /* ---- arguments ---- */
@@ -147,13 +183,12 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
 
     TRY(vk_enc_read(e, &j.src_addr, j.src));
     collapse_slice(&j);
-    const struct variant *v = choose_variant(&j);
+    TRY(choose(&pipe, &j, workgroup));
     TRY(set_slice(&a, &j, e));
     TRY(set_indices(&a, &j, e, x->in + 1));
     TRY(vk_enc_write(e, &a.out_addr, x->out[0]));
     a.src_addr = j.src_addr;
     a.n = x->out[0]->size / (uint64_t)j.per_unit;
-    TRY(kern_pipe(&pipe, v->kern, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
     TRY(vk_enc_dispatch(
         e, pipe, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));

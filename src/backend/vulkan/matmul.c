@@ -32,6 +32,7 @@ struct product {
     struct arr *in[MM_OPERANDS];     /* what the kernels read: an input or its packed copy */
     struct arr *packed[MM_OPERANDS]; /* the copies, owned */
     struct mm_choice choice;
+    bool gave_way; /* the choice cannot be run, there is another */
     struct vk_enc *enc;
     uint64_t addr[MM_OPERANDS];
     uint64_t batch; /* address of mm_batch_args, or 0 */
@@ -214,7 +215,7 @@ static uint32_t epilogue_of(const struct product *p)
 }
 
 /* Specialization constants: workgroup size, what the kernel has of its own, flags, epilogue. */
-static enum err dispatch(const struct product *p, const struct launch *l)
+static enum err dispatch(struct product *p, const struct launch *l)
 {
     const struct mm_choice *c = &p->choice;
     uint32_t spec[VK_MAX_SPEC] = { c->threads, 1, 1 };
@@ -233,7 +234,11 @@ static enum err dispatch(const struct product *p, const struct launch *l)
         spec[n++] = l->vectors;
     spec[n++] = l->flags;
     spec[n++] = epilogue_of(p);
-    TRY(kern_pipe(&pipe, c->kern, (int)p->dtype, spec, n));
+    if ((err = kern_pipe(&pipe, c->kern, (int)p->dtype, spec, n))) {
+        vk_enc_drop(p->enc);
+        p->gave_way = variant_gives_way(c->variant, err);
+        goto out;
+    }
     TRY(grid_of(&grid, l->groups));
     TRY(vk_enc_dispatch(p->enc, pipe, l->args, l->args_size, grid));
 out:
@@ -395,13 +400,30 @@ out:
     return err;
 }
 
+/* A variant that cannot be run leaves the product to the next one. */
+static enum err pick_and_run(struct product *p)
+{
+    struct mm_problem q;
+    enum err err;
+
+    do {
+        p->gave_way = false;
+        q = problem_of(p);
+        mm_pick(&p->choice, &q);
+        if (p->choice.kernel == MM_COOP)
+            TRY(pack_for_coop(p));
+        err = run(p);
+    } while (p->gave_way);
+out:
+    return err;
+}
+
 enum err vk_matmul(const struct exec *x)
 {
     struct product p = { .x = x,
                          .dtype = (enum dtype)x->out[0]->dtype,
                          .alpha = 1,
                          .is_scaled = x->node->op == OP_ADDMM };
-    struct mm_problem q;
     enum err err;
 
     if (p.is_scaled) {
@@ -414,11 +436,7 @@ enum err vk_matmul(const struct exec *x)
     TRY(arr_alloc(x->out[0], x->strm->be));
     mm_plan_init(&p.plan, x);
     TRY(prepare(&p));
-    q = problem_of(&p);
-    mm_pick(&p.choice, &q);
-    if (p.choice.kernel == MM_COOP)
-        TRY(pack_for_coop(&p));
-    TRY(run(&p));
+    TRY(pick_and_run(&p));
     for (int i = 0; i < MM_OPERANDS; i++)
         if (p.packed[i])
             TRY(hold(&p, (enum mm_operand)i));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/vulkan/kern.h"
+#include "backend/vulkan/variant.h"
 #include "core/common.h"
 #include "core/dtype.h"
 #include "core/err.h"
@@ -29,6 +30,7 @@ struct mm_problem {
 bool mm_vectors_are_a(const struct mm_problem *q);
 
 struct mm_choice {
+    enum variant_id variant; /* VARIANT_COUNT: none of the table */
     enum mm_kernel kernel;
     enum kern_id kern;
     uint32_t tile[MM_TILE_MAX]; /* specialization constants after the workgroup size */

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "backend/vulkan/encoder.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 #include "core/log.h"
 
@@ -32,7 +34,7 @@
 enum layout { EITHER, ALONG_K, ACROSS_K };
 
 struct variant {
-    const char *name;
+    enum variant_id id; /* VARIANT_COUNT: given by kernel and tile */
     enum mm_kernel kernel;
     uint32_t tile[MM_TILE_MAX];
     uint32_t dtypes;
@@ -47,21 +49,21 @@ struct variant {
  * of them reaches 301 (f16) and 310 (bf16) TFLOP/s; shorter k with two stages 255 and 265, larger
  * tiles 257 and 267 at best, workgroup-scope matrices 71. */
 static const struct variant variants[] = {
-    { "gemv_k_short", MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
-    { "gemv_k_rows4", MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
-    { "gemv_k_rows1", MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K },
-    { "gemv_k_group", MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
-    { "gemv_x_wide", MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
-    { "gemv_x", MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
-    { "coop_128x128_k64", MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150 },
-    { "coop_128x128", MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
-    { "coop_64x64", MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
-    { "coop_32x64", MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
-    { "tiled_128x128", MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100 },
-    { "tiled_64x64", MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100 },
-    { "tiled_64x64_k8", MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100 },
-    { "tiled_32x32", MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true },
-    { "tiled_32x32_k8", MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true },
+    { VARIANT_GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
+    { VARIANT_GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
+    { VARIANT_GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K },
+    { VARIANT_GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
+    { VARIANT_GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
+    { VARIANT_GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
+    { VARIANT_COOP_128X128_K64, MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150 },
+    { VARIANT_COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { VARIANT_COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { VARIANT_COOP_32X64, MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
+    { VARIANT_TILED_128X128, MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100 },
+    { VARIANT_TILED_64X64, MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100 },
+    { VARIANT_TILED_64X64_K8, MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100 },
+    { VARIANT_TILED_32X32, MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true },
+    { VARIANT_TILED_32X32_K8, MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true },
 };
 
 bool mm_vectors_are_a(const struct mm_problem *q)
@@ -180,16 +182,19 @@ static enum kern_id kern_of(enum mm_kernel kernel, enum dtype t)
 
 /* ---- acceptance ---- */
 
-static bool gemv_fits(const struct variant *v, const struct mm_problem *q)
+static enum variant_reason judge_gemv(const struct variant *v, const struct mm_problem *q)
 {
     enum layout have = q->along_k[matrix_of(q)] ? ALONG_K : ACROSS_K;
 
-    return gate_on(GATE_VK_GEMV) && MIN(q->m, q->n) <= MAX_VECTORS &&
-           (v->layout == EITHER || v->layout == have);
+    if (!gate_on(GATE_VK_GEMV))
+        return VARIANT_OFF;
+    if (MIN(q->m, q->n) > MAX_VECTORS)
+        return VARIANT_SIZE;
+    return v->layout == EITHER || v->layout == have ? VARIANT_FITS : VARIANT_LAYOUT;
 }
 
 /* Chunks are addressed by 32-bit byte offsets from the corner of a tile. */
-static bool coop_fits(const struct geometry *g, const struct mm_problem *q)
+static enum variant_reason judge_coop(const struct geometry *g, const struct mm_problem *q)
 {
     int64_t least = MIN(MIN(q->m, q->n), q->k);
     int64_t reach = MAX(MAX(g->m, g->n), g->step) * 2;
@@ -197,22 +202,28 @@ static bool coop_fits(const struct geometry *g, const struct mm_problem *q)
     for (int i = 0; i < 2; i++) {
         int64_t ld = q->aligned[i] ? q->ld[i] : (i == 0 ? q->k : q->n) + 8;
         if (ld > INT32_MAX / reach || ld < -INT32_MAX / reach)
-            return false;
+            return VARIANT_LAYOUT;
     }
-    return least >= (q->aligned[0] && q->aligned[1] ? MIN_COOP : MIN_COOP_PACKED);
+    return least >= (q->aligned[0] && q->aligned[1] ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS
+                                                                                  : VARIANT_SIZE;
 }
 
 /* The kernel can run it. */
-static bool fits(const struct variant *v, const struct geometry *g, const struct mm_problem *q)
+static enum variant_reason fits(const struct variant *v, const struct geometry *g,
+                                const struct mm_problem *q)
 {
     const struct vk_limits *dev = vk_limits_get();
 
-    if (!(v->dtypes & BIT(q->dtype)) || !kern_is_usable(kern_of(v->kernel, q->dtype), q->dtype) ||
+    if (!(v->dtypes & BIT(q->dtype)))
+        return VARIANT_DTYPE;
+    if (v->kernel == MM_COOP && !gate_on(GATE_VK_COOPMAT))
+        return VARIANT_OFF;
+    if (!kern_is_usable(kern_of(v->kernel, q->dtype), q->dtype) ||
         g->threads > dev->max_workgroup_size || g->shared > dev->shared_memory)
-        return false;
+        return VARIANT_DEVICE;
     if (v->kernel == MM_GEMV)
-        return gemv_fits(v, q);
-    return v->kernel != MM_COOP || coop_fits(g, q);
+        return judge_gemv(v, q);
+    return v->kernel == MM_COOP ? judge_coop(g, q) : VARIANT_FITS;
 }
 
 static int64_t groups_of(const struct geometry *g, const struct mm_problem *q)
@@ -221,19 +232,22 @@ static int64_t groups_of(const struct geometry *g, const struct mm_problem *q)
 }
 
 /* The tile suits it: not too much of it hangs over the edges, and there is work for the device. */
-static bool suits(const struct variant *v, const struct geometry *g, const struct mm_problem *q)
+static enum variant_reason suits(const struct variant *v, const struct geometry *g,
+                                 const struct mm_problem *q)
 {
     int64_t groups = groups_of(g, q);
     int64_t long_parts = MAX(q->k / (LONG_SPLIT_STEPS * g->step), 1);
     double padded = (double)groups * (double)(g->m * g->n);
 
     if (v->last)
-        return true;
+        return VARIANT_FITS;
     if (v->max_k && q->k > v->max_k)
-        return false;
+        return VARIANT_SIZE;
     if (v->kernel != MM_GEMV && padded > 1.5 * (double)q->m * (double)q->n)
-        return false;
-    return groups * q->n_batch * long_parts * 100 >= v->fill * vk_limits_get()->compute_units;
+        return VARIANT_SIZE;
+    return groups * q->n_batch * long_parts * 100 >= v->fill * vk_limits_get()->compute_units
+               ? VARIANT_FITS
+               : VARIANT_SIZE;
 }
 
 /* ---- a variant by name, or by kernel and tile, for measurements and bisection ---- */
@@ -244,7 +258,7 @@ static bool parse_tile(struct variant *out, const char *text)
         size_t n = strlen(kernels[k].name);
         if (strncmp(text, kernels[k].name, n) != 0 || text[n] != ':')
             continue;
-        *out = (struct variant){ .name = text, .kernel = (enum mm_kernel)k, .dtypes = ANY };
+        *out = (struct variant){ VARIANT_COUNT, .kernel = (enum mm_kernel)k, .dtypes = ANY };
         const char *at = text + n;
         for (int i = 0; i < kernels[k].n_tile; i++) {
             char *end;
@@ -268,7 +282,8 @@ static void warn_unknown(const char *text)
         return;
     warned = true;
     for (size_t i = 0; i < ARRAY_LEN(variants) && used < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, " %s", variants[i].name);
+        used += (size_t)snprintf(names + used, sizeof names - used, " %s",
+                                 variant_name(variants[i].id));
     log_warn("%s: '%s' is no variant; there are%s", gate_table[GATE_VK_MATMUL_VARIANT].variable,
              text, names);
 }
@@ -281,7 +296,7 @@ static bool asked_for(struct variant *out)
     if (!text || !*text)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(variants); i++)
-        if (strcmp(variants[i].name, text) == 0) {
+        if (strcasecmp(variant_name(variants[i].id), text) == 0) {
             *out = variants[i];
             return true;
         }
@@ -312,10 +327,16 @@ static void split_k(struct mm_choice *c, const struct geometry *g, const struct 
     c->k_split = (uint32_t)(per_part * g->step);
 }
 
+static const char *name_of(const struct variant *v)
+{
+    return v->id == VARIANT_COUNT ? gate_text(GATE_VK_MATMUL_VARIANT) : variant_name(v->id);
+}
+
 static void choose(struct mm_choice *out, const struct variant *v, const struct geometry *g,
                    const struct mm_problem *q)
 {
-    *out = (struct mm_choice){ .kernel = v->kernel,
+    *out = (struct mm_choice){ .variant = v->id,
+                               .kernel = v->kernel,
                                .kern = kern_of(v->kernel, q->dtype),
                                .n_tile = kernels[v->kernel].n_tile,
                                .threads = g->threads,
@@ -324,13 +345,31 @@ static void choose(struct mm_choice *out, const struct variant *v, const struct 
     memcpy(out->tile, v->tile, sizeof out->tile);
     split_k(out, g, q);
     log_line(LOG_TRACE, "matmul %s %lldx%lldx%lld: %s, k in %u parts", dt_name(q->dtype),
-             (long long)q->m, (long long)q->n, (long long)q->k, v->name, out->splits);
+             (long long)q->m, (long long)q->n, (long long)q->k, name_of(v), out->splits);
 }
 
-static bool takes(const struct variant *v, struct geometry *g, const struct mm_problem *q)
+static void describe(char *text, size_t size, const void *data)
 {
+    const struct mm_problem *q = data;
+
+    snprintf(text, size, "%s, %lld batches of %lld x %lld x %lld, a %s k%s, b %s k%s",
+             dt_name(q->dtype), (long long)q->n_batch, (long long)q->m, (long long)q->n,
+             (long long)q->k, q->along_k[0] ? "along" : "across", q->aligned[0] ? ", aligned" : "",
+             q->along_k[1] ? "along" : "across", q->aligned[1] ? ", aligned" : "");
+}
+
+static bool takes(const struct variant *v, struct geometry *g, const struct mm_problem *q,
+                  bool is_asked)
+{
+    enum variant_reason why;
+
     kernels[v->kernel].geometry(g, v->tile, q);
-    return fits(v, g, q);
+    why = fits(v, g, q);
+    if (why == VARIANT_FITS && !is_asked)
+        why = suits(v, g, q);
+    if (v->id == VARIANT_COUNT)
+        return why == VARIANT_FITS;
+    return variant_takes(v->id, why, &(struct variant_problem){ describe, q });
 }
 
 void mm_pick(struct mm_choice *out, const struct mm_problem *q)
@@ -339,10 +378,10 @@ void mm_pick(struct mm_choice *out, const struct mm_problem *q)
     struct variant asked;
     struct geometry g;
 
-    if (asked_for(&asked) && takes(&asked, &g, q))
+    if (asked_for(&asked) && takes(&asked, &g, q, true))
         v = &asked;
     else
-        while (!(takes(v, &g, q) && suits(v, &g, q)) && v < variants + ARRAY_LEN(variants) - 1)
+        while (!takes(v, &g, q, false) && v < variants + ARRAY_LEN(variants) - 1)
             v++;
     choose(out, v, &g, q);
 }

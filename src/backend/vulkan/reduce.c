@@ -1,7 +1,10 @@
 #include "backend/vulkan/reduce.h"
 
+#include <stdio.h>
+
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/gate.h"
 
 /* Loads of a lane that are in flight together: one round of the kernels' loops. */
@@ -23,10 +26,10 @@
 #define MAX_TRIPS 30000
 
 struct variant {
+    enum variant_id id;
     enum reduce_walk walk;
     bool wide;
-    enum gate gate;
-    bool (*accepts)(const struct vk_reduction *r, uint64_t in_addr);
+    enum variant_reason (*judge)(const struct vk_reduction *r, uint64_t in_addr);
 };
 
 /* One reduction with everything decided. */
@@ -48,16 +51,17 @@ static uint32_t elements_per_16(const struct vk_reduction *r)
 
 /* ---- variants ---- */
 
-static bool row_is_wide(const struct vk_reduction *r, uint64_t in_addr)
+static enum variant_reason judge_rows_wide(const struct vk_reduction *r, uint64_t in_addr)
 {
     const struct reduce_axes *red = &r->plan->red;
     int last = red->n - 1;
 
     (void)in_addr; /* rows are aligned by the kernel */
     if (last < 0 || red->in[last] != 1)
-        return false;
-    return red->n == 1 ||
-           red->dim[last] * (int64_t)dt_size((enum dtype)r->in->dtype) >= MIN_RUN_BYTES;
+        return VARIANT_LAYOUT;
+    if (red->n > 1 && red->dim[last] * (int64_t)dt_size((enum dtype)r->in->dtype) < MIN_RUN_BYTES)
+        return VARIANT_SIZE;
+    return VARIANT_FITS;
 }
 
 static bool all_multiples(const struct reduce_axes *a, int but, int64_t of)
@@ -68,39 +72,57 @@ static bool all_multiples(const struct reduce_axes *a, int but, int64_t of)
     return true;
 }
 
-static bool col_is_wide(const struct vk_reduction *r, uint64_t in_addr)
+static enum variant_reason judge_cols_wide(const struct vk_reduction *r, uint64_t in_addr)
 {
     const struct reduce_plan *p = r->plan;
     uint32_t per16 = elements_per_16(r);
     int lane = p->lane;
 
     if (p->kept.in[lane] != 1 || p->kept.dim[lane] % per16 || in_addr % 16)
-        return false;
+        return VARIANT_LAYOUT;
     if ((uint64_t)launch_workgroup() * per16 * r->part_bytes > vk_limits_get()->shared_memory)
-        return false;
-    return all_multiples(&p->kept, lane, per16) && all_multiples(&p->red, -1, per16);
+        return VARIANT_DEVICE;
+    return all_multiples(&p->kept, lane, per16) && all_multiples(&p->red, -1, per16)
+               ? VARIANT_FITS
+               : VARIANT_LAYOUT;
 }
 
-static bool always(const struct vk_reduction *r, uint64_t in_addr)
+static enum variant_reason judge_any(const struct vk_reduction *r, uint64_t in_addr)
 {
     (void)r;
     (void)in_addr;
-    return true;
+    return VARIANT_FITS;
 }
 
 static const struct variant variants[] = {
-    { REDUCE_ROWS, true, GATE_VK_REDUCE_WIDE, row_is_wide },
-    { REDUCE_COLS, true, GATE_VK_REDUCE_WIDE, col_is_wide },
-    { REDUCE_ROWS, false, GATE_COUNT, always },
-    { REDUCE_COLS, false, GATE_COUNT, always }, /* general: these two accept everything */
+    { VARIANT_REDUCE_ROWS_WIDE, REDUCE_ROWS, true, judge_rows_wide },
+    { VARIANT_REDUCE_COLS_WIDE, REDUCE_COLS, true, judge_cols_wide },
+    { VARIANT_REDUCE_ROWS, REDUCE_ROWS, false, judge_any },
+    { VARIANT_REDUCE_COLS, REDUCE_COLS, false, judge_any }, /* these two accept everything */
 };
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct vk_reduction *r = data;
+    const struct reduce_plan *p = r->plan;
+
+    snprintf(text, size, "%s, %s, %llu outputs of %llu elements, %d kept and %d reduced axes",
+             dt_name((enum dtype)r->in->dtype), p->walk == REDUCE_ROWS ? "rows" : "columns",
+             (unsigned long long)p->n_out, (unsigned long long)p->n_red, p->kept.n, p->red.n);
+}
+
+static enum variant_reason judge(const struct variant *v, const struct vk_reduction *r,
+                                 uint64_t in_addr)
+{
+    return v->wide && !gate_on(GATE_VK_REDUCE_WIDE) ? VARIANT_OFF : v->judge(r, in_addr);
+}
 
 static const struct variant *choose_variant(const struct vk_reduction *r, uint64_t in_addr)
 {
     const struct variant *v = variants;
+    struct variant_problem problem = { describe, r };
 
-    while (v->walk != r->plan->walk || (v->gate != GATE_COUNT && !gate_on(v->gate)) ||
-           !v->accepts(r, in_addr))
+    while (v->walk != r->plan->walk || !variant_takes(v->id, judge(v, r, in_addr), &problem))
         v++;
     return v;
 }
@@ -337,8 +359,13 @@ enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uin
     struct job j;
     enum err err;
 
-    TRY(plan_job(&j, e, r));
-    TRY(first_stage(e, &j));
+    do {
+        TRY(plan_job(&j, e, r));
+        if ((err = first_stage(e, &j)))
+            vk_enc_drop(e);
+    } while (err && variant_gives_way(j.v->id, err));
+    if (err)
+        goto out;
     if (parts)
         *parts = j.args.out_addr;
     if (j.args.slices > 1)

@@ -1,8 +1,11 @@
 /* Softmax and logsumexp over the last axis. */
+#include <stdio.h>
+
 #include "backend/common/families.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
 #include "backend/vulkan/reduce.h"
+#include "backend/vulkan/variant.h"
 
 static enum err logsumexp(struct vk_enc *e, const struct arr *in, const struct arr *out,
                           uint64_t *parts)
@@ -87,14 +90,32 @@ static enum err set_rows(struct vk_enc *e, struct softmax_args *a, const struct 
     return vk_enc_args(e, &a->row_walk, &walk, sizeof walk);
 }
 
+/* How the rows are shared out. */
+struct team {
+    const struct arr *in;
+    bool is_aligned, has_parts;
+    uint64_t blocks;            /* of a row, 16 bytes each */
+    uint32_t per_lane;          /* blocks */
+    uint32_t log2_lanes;        /* of a row */
+    uint32_t workgroup, pieces; /* of a row, one per workgroup */
+};
+
 /* Lanes for a row: as few as hold it, because loads in flight count more than lanes (1048576 rows
- * of 64 on an H200: 3.95 TB/s, with a block per lane 2.72). False where a workgroup cannot hold it.
- */
-static bool fit_row(uint32_t *log2_team, uint32_t *workgroup, uint64_t blocks, uint32_t per_lane)
+ * of 64 on an H200: 3.95 TB/s, with a block per lane 2.72). */
+static enum variant_reason fit_row(struct team *t)
 {
-    *log2_team = launch_log2((blocks + per_lane - 1) / per_lane);
-    *workgroup = MAX(launch_workgroup(), 1u << MIN(*log2_team, 16));
-    return *workgroup <= launch_max_workgroup();
+    t->log2_lanes = launch_log2((t->blocks + t->per_lane - 1) / t->per_lane);
+    t->workgroup = MAX(launch_workgroup(), 1u << MIN(t->log2_lanes, 16));
+    t->pieces = 1;
+    return t->workgroup <= launch_max_workgroup() ? VARIANT_FITS : VARIANT_SIZE;
+}
+
+/* Whole workgroups for a row, after another kernel has found its maximum and sum. */
+static void cut_row(struct team *t)
+{
+    t->workgroup = launch_workgroup();
+    t->log2_lanes = launch_log2(t->workgroup);
+    t->pieces = (uint32_t)ceil_div((int64_t)t->blocks, t->workgroup * t->per_lane);
 }
 
 /* True if every row starts at a multiple of 16 bytes and has a whole number of them. The output is
@@ -109,32 +130,60 @@ static bool is_aligned(const struct arr *in)
     return aligned;
 }
 
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct team *t = data;
+
+    snprintf(text, size, "%s, rows of %d", dt_name((enum dtype)t->in->dtype),
+             t->in->shape[t->in->ndim - 1]);
+}
+
+static enum err choose(const struct vk_pipe **pipe, struct team *t)
+{
+    struct variant_problem problem = { describe, t };
+    enum variant_id id;
+    enum err err;
+
+    do {
+        id = VARIANT_SOFTMAX_ROW;
+        t->has_parts = !variant_takes(id, fit_row(t), &problem);
+        if (t->has_parts) {
+            id = VARIANT_SOFTMAX_PARTS;
+            variant_takes(id, VARIANT_FITS, &problem);
+            cut_row(t);
+        }
+        uint32_t spec[] = { t->workgroup, 1, 1, t->has_parts, t->workgroup, !t->is_aligned };
+        err = kern_pipe(pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
+    } while (err && variant_gives_way(id, err));
+    return err;
+}
+
 static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
 {
     uint32_t row_len = (uint32_t)in->shape[in->ndim - 1];
-    struct softmax_args a = { .n_rows = in->size / row_len, .row_len = row_len, .pieces = 1 };
     bool aligned = is_aligned(in);
     /* A row that starts inside a block may touch one more. */
     uint64_t blocks = (row_len * dt_size((enum dtype)in->dtype) + (aligned ? 0 : 30)) / 16;
-    uint32_t workgroup, per_lane = SOFTMAX_BLOCKS + !aligned;
-    uint64_t groups;
+    struct team t = {
+        .in = in, .is_aligned = aligned, .blocks = blocks, .per_lane = SOFTMAX_BLOCKS + !aligned
+    };
     const struct vk_pipe *pipe;
+    uint64_t groups;
     enum err err;
 
-    bool has_parts = !fit_row(&a.log2_team, &workgroup, blocks, per_lane);
-    if (has_parts) {
-        workgroup = launch_workgroup();
-        a.log2_team = launch_log2(workgroup);
-        a.pieces = (uint32_t)ceil_div((int64_t)blocks, workgroup * per_lane);
+    TRY(choose(&pipe, &t));
+    struct softmax_args a = { .n_rows = in->size / row_len,
+                              .row_len = row_len,
+                              .log2_team = t.log2_lanes,
+                              .pieces = t.pieces };
+    if (t.has_parts) {
         TRY(logsumexp(e, in, NULL, &a.parts_addr));
         vk_enc_scratch_read(e, a.parts_addr, a.n_rows * 8);
     }
-    groups = (uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> a.log2_team) * a.pieces;
+    groups = (uint64_t)ceil_div((int64_t)a.n_rows, t.workgroup >> a.log2_team) * a.pieces;
     TRY(set_rows(e, &a, in));
     TRY(vk_enc_read(e, &a.in_addr, in));
     TRY(vk_enc_write(e, &a.out_addr, out));
-    TRY(kern_pipe(&pipe, KERN_SOFTMAX, in->dtype,
-                  (uint32_t[]){ workgroup, 1, 1, has_parts, workgroup, !aligned }, 6));
     TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups)));
 out:
     return err;

@@ -1,0 +1,58 @@
+/* Bookkeeping of kernel variants: which are switched off, how often each was taken or refused and
+ * why. A family walks its rows in the order of variants.def and takes the first that
+ * variant_takes. Thread-safety: all functions are safe; counters are relaxed. */
+#pragma once
+
+#include <stdio.h>
+
+#include "core/common.h"
+#include "core/err.h"
+
+enum variant_id {
+#define VARIANT_OWN(family, id) VARIANT_##id,
+#define VARIANT_SHARED(family, id) VARIANT_##id,
+#define VARIANT_LAST(family, id) VARIANT_##id,
+#include "backend/vulkan/variants.def"
+#undef VARIANT_OWN
+#undef VARIANT_SHARED
+#undef VARIANT_LAST
+    VARIANT_COUNT
+};
+
+enum variant_reason {
+    VARIANT_FITS,
+    VARIANT_OFF,    /* by a setting */
+    VARIANT_DEVICE, /* which lacks something */
+    VARIANT_DTYPE,
+    VARIANT_LAYOUT, /* strides or alignment */
+    VARIANT_SIZE,
+    VARIANT_FAILED, /* once before: variant_gives_way */
+    VARIANT_REASONS
+};
+
+/* What is to be done, for log lines: writes its dtypes and sizes. Called only where the family's
+ * rejects are logged. */
+struct variant_problem {
+    void (*describe)(char *text, size_t size, const void *data);
+    const void *data;
+};
+
+/* As in the settings. Borrowed. */
+const char *variant_name(enum variant_id id);
+
+/* True if the variant is to be used: the family says that it fits, no setting of its own switches
+ * it off and it has not failed. Counts a hit or a reject. */
+bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
+
+/* After building or dispatching the variant's kernel failed with err: true if the next row is to be
+ * tried. The variant is then off for the rest of the process, which is logged once. False for the
+ * last rows, for failures that are not the variant's (memory, a lost device) and for
+ * VARIANT_COUNT. */
+bool variant_gives_way(enum variant_id id, enum err err);
+
+uint64_t variant_hits(enum variant_id id);
+uint64_t variant_rejects(enum variant_id id, enum variant_reason why);
+/* Zeroes the counters and forgets failures and what was logged. For tests. */
+void variant_reset(void);
+/* Counters that are not zero, a line each. */
+void variant_print(FILE *out);

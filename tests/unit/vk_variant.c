@@ -1,0 +1,334 @@
+/* Kernel variants: they are counted, can be switched off, and one that cannot be built gives way to
+ * the next without a change of the result. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/vulkan/fault.h"
+#include "backend/vulkan/variant.h"
+#include "core/gate.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/op.h"
+#include "support/nd.h"
+
+#define ROWS 6
+#define COLS 128
+
+/* ---- what is computed ---- */
+
+/* A sum, a product or a softmax of matrices of small integers. */
+struct task {
+    enum op_id op;
+    enum dtype dtype;
+    int32_t rows; /* of the first operand */
+};
+
+static const struct task sums = { OP_REDUCE, DT_INT32, ROWS };
+static const struct task vectors = { OP_MATMUL, DT_FLOAT32, 1 };
+static const struct task softmax = { OP_SOFTMAX, DT_FLOAT32, ROWS };
+
+static void make_operand(struct nd *a, const struct task *t, int32_t rows)
+{
+    struct rng r = { 3 };
+
+    nd_make(a, &r, DT_INT8, &(struct shp){ 2, { rows, COLS } }, ND_ROW);
+    for (size_t i = 0; i < a->n; i++)
+        *(int8_t *)nd_at(a, i) = (int8_t)(rng_below(&r, 7) - 3);
+    nd_view(a);
+    if (t->dtype != DT_INT8) {
+        struct nd wide = *a;
+        size_t item = dt_size(t->dtype);
+
+        wide.dtype = t->dtype;
+        wide.bytes = mem_alloc(a->n * item);
+        wide.arr = NULL;
+        assert_non_null(wide.bytes);
+        for (size_t i = 0; i < a->n; i++)
+            num_store(t->dtype, wide.bytes + i * item, nd_get(a, i));
+        nd_view(&wide);
+        nd_free(a);
+        *a = wide;
+    }
+}
+
+static struct arr *node_of(const struct task *t, struct arr *const *in)
+{
+    struct reduce_params sum = { .kind = REDUCE_SUM, .axis = { 1 }, .n = 1 };
+    struct softmax_params precise = { .precise = 1 };
+    struct out_desc out = { .dtype = t->dtype };
+    struct arr *r = NULL;
+
+    arr_shape(&out.shape, in[0]);
+    if (t->op == OP_REDUCE) {
+        out.shape.d[1] = 1;
+        out.dtype = dt_is_inexact(t->dtype) ? t->dtype : DT_INT32;
+        assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 1, .params = &sum,
+                             .params_size = sizeof sum, .out = &out));
+    } else if (t->op == OP_SOFTMAX) {
+        assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 1,
+                             .params = &precise, .params_size = sizeof precise, .out = &out));
+    } else {
+        assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 2, .out = &out));
+    }
+    return r;
+}
+
+#define MAX_RESULT (ROWS * COLS)
+
+struct result {
+    size_t n;
+    double v[MAX_RESULT];
+};
+
+static struct result run(const struct task *t)
+{
+    struct result r = { 0 };
+    struct nd a, b;
+
+    make_operand(&a, t, t->rows);
+    make_operand(&b, t, COLS);
+    struct arr *out = node_of(t, (struct arr *[]){ a.arr, b.arr });
+    const char *got = nd_run(out);
+    enum dtype dtype = (enum dtype)out->dtype;
+    r.n = out->size;
+    assert_true(r.n <= MAX_RESULT);
+    for (size_t i = 0; i < r.n; i++)
+        r.v[i] = num_load(dtype, got + i * dt_size(dtype)).re;
+    arr_unref(&out);
+    nd_free(&a);
+    nd_free(&b);
+    return r;
+}
+
+static void assert_same(const struct result *got, const struct result *want)
+{
+    assert_int_equal(got->n, want->n);
+    for (size_t i = 0; i < got->n; i++)
+        assert_float_equal(got->v[i], want->v[i], 1e-6);
+}
+
+/* The variant of [from, to] that ran last: the only one with a hit since the reset. */
+static enum variant_id taken(enum variant_id from, enum variant_id to)
+{
+    enum variant_id found = VARIANT_COUNT;
+
+    for (int i = (int)from; i <= (int)to; i++) {
+        if (!variant_hits((enum variant_id)i))
+            continue;
+        assert_int_equal(found, VARIANT_COUNT);
+        found = (enum variant_id)i;
+    }
+    assert_int_not_equal(found, VARIANT_COUNT);
+    return found;
+}
+
+static enum variant_id matmul_taken(void)
+{
+    return taken(VARIANT_GEMV_K_SHORT, VARIANT_TILED_32X32_K8);
+}
+
+/* The setting MLX_VK_ENABLE_<name>. */
+static enum gate gate_of(enum variant_id id)
+{
+    static const char prefix[] = "MLX_VK_ENABLE_";
+
+    for (int i = 0; i < GATE_COUNT; i++)
+        if (strncmp(gate_table[i].variable, prefix, sizeof prefix - 1) == 0 &&
+            strcmp(gate_table[i].variable + sizeof prefix - 1, variant_name(id)) == 0)
+            return (enum gate)i;
+    fail_msg("%s has no setting", variant_name(id));
+    return GATE_COUNT;
+}
+
+/* ---- log lines ---- */
+
+static int n_lines;
+static const char *line_part;
+
+static void count_line(enum log_level level, const char *line, void *data)
+{
+    (void)level;
+    (void)data;
+    n_lines += strstr(line, line_part) != NULL;
+}
+
+static void count_lines_with(const char *part)
+{
+    n_lines = 0;
+    line_part = part;
+    log_set_sink(count_line, NULL);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    variant_reset();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    log_set_sink(NULL, NULL);
+    vk_fault_set(VK_FAULT_PIPELINE, 0);
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void test_counts(void **state)
+{
+    (void)state;
+    run(&sums);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS_WIDE), 1);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS), 0);
+    run(&sums);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS_WIDE), 2);
+    run(&vectors);
+    assert_true(matmul_taken() <= VARIANT_GEMV_X);
+}
+
+static void test_shared_setting(void **state)
+{
+    struct result want = run(&sums), got;
+    int64_t old = gate_set_int(GATE_VK_REDUCE_WIDE, 0);
+
+    (void)state;
+    variant_reset();
+    got = run(&sums);
+    gate_set_int(GATE_VK_REDUCE_WIDE, old);
+    assert_same(&got, &want);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS_WIDE), 0);
+    assert_int_equal(variant_rejects(VARIANT_REDUCE_ROWS_WIDE, VARIANT_OFF), 1);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS), 1);
+}
+
+/* Row by row, until only the last one is left. */
+static void test_own_settings(void **state)
+{
+    struct result want = run(&vectors), got;
+    enum variant_id id;
+
+    (void)state;
+    while ((id = matmul_taken()) != VARIANT_TILED_32X32) {
+        gate_set_int(gate_of(id), 0);
+        variant_reset();
+        got = run(&vectors);
+        assert_same(&got, &want);
+        assert_int_equal(variant_rejects(id, VARIANT_OFF), 1);
+        assert_true(matmul_taken() > id);
+    }
+    for (int i = VARIANT_GEMV_K_SHORT; i < VARIANT_TILED_32X32; i++)
+        gate_set_int(gate_of((enum variant_id)i), 1);
+}
+
+static void test_softmax_setting(void **state)
+{
+    struct result want = run(&softmax), got;
+
+    (void)state;
+    assert_int_equal(variant_hits(VARIANT_SOFTMAX_ROW), 1);
+    gate_set_int(GATE_VK_SOFTMAX_ROW, 0);
+    got = run(&softmax);
+    gate_set_int(GATE_VK_SOFTMAX_ROW, 1);
+    assert_same(&got, &want);
+    assert_int_equal(variant_rejects(VARIANT_SOFTMAX_ROW, VARIANT_OFF), 1);
+    assert_int_equal(variant_hits(VARIANT_SOFTMAX_PARTS), 1);
+}
+
+/* The dtypes of the next two have no pipelines yet, so that the driver is asked. */
+static void test_reduce_gives_way(void **state)
+{
+    struct task t = { OP_REDUCE, DT_INT16, ROWS };
+    struct result want = run(&sums), got;
+
+    (void)state;
+    variant_reset();
+    count_lines_with("REDUCE_ROWS_WIDE is off");
+    vk_fault_set(VK_FAULT_PIPELINE, 1);
+    for (int i = 0; i < 2; i++) {
+        got = run(&t);
+        assert_same(&got, &want);
+    }
+    assert_int_equal(n_lines, 1);
+    assert_int_equal(variant_rejects(VARIANT_REDUCE_ROWS_WIDE, VARIANT_FAILED), 2);
+    assert_int_equal(variant_hits(VARIANT_REDUCE_ROWS), 2);
+}
+
+static void test_matmul_gives_way(void **state)
+{
+    struct task t = { OP_MATMUL, DT_FLOAT16, 1 };
+    struct result want = run(&vectors), got;
+    enum variant_id first = matmul_taken();
+
+    (void)state;
+    variant_reset();
+    count_lines_with("is off from here on");
+    vk_fault_set(VK_FAULT_PIPELINE, 1);
+    for (int i = 0; i < 2; i++) {
+        got = run(&t);
+        assert_same(&got, &want);
+    }
+    assert_int_equal(n_lines, 1);
+    assert_int_equal(variant_rejects(first, VARIANT_FAILED), 2);
+}
+
+static void test_what_gives_way(void **state)
+{
+    (void)state;
+    count_lines_with("is off from here on");
+    assert_false(variant_gives_way(VARIANT_REDUCE_ROWS, ERR_DEVICE));
+    assert_false(variant_gives_way(VARIANT_COUNT, ERR_DEVICE));
+    assert_false(variant_gives_way(VARIANT_GEMV_X, ERR_NO_MEMORY));
+    assert_int_equal(n_lines, 0);
+    assert_true(variant_gives_way(VARIANT_GEMV_X, ERR_UNSUPPORTED));
+    assert_true(variant_gives_way(VARIANT_GEMV_X, ERR_RUNTIME));
+    assert_int_equal(n_lines, 1);
+}
+
+static void test_rejects_are_logged_once(void **state)
+{
+    struct task smaller = sums;
+    int64_t old = gate_set_int(GATE_VK_REDUCE_WIDE, 0);
+
+    (void)state;
+    smaller.rows--;
+    count_lines_with("REDUCE_ROWS_WIDE refused (switched off): int32");
+    run(&sums);
+    assert_int_equal(n_lines, 0);
+    gate_set_int(GATE_VK_DEBUG_REDUCE_REJECT, 1);
+    run(&sums);
+    run(&sums);
+    assert_int_equal(n_lines, 1);
+    run(&smaller);
+    assert_int_equal(n_lines, 2);
+    gate_set_int(GATE_VK_DEBUG_REDUCE_REJECT, 0);
+    gate_set_int(GATE_VK_REDUCE_WIDE, old);
+}
+
+static void test_print(void **state)
+{
+    char text[4096] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+
+    (void)state;
+    assert_non_null(f);
+    run(&sums);
+    variant_print(f);
+    fclose(f);
+    assert_non_null(strstr(text, "1  REDUCE: REDUCE_ROWS_WIDE taken\n"));
+    assert_null(strstr(text, "REDUCE_COLS"));
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_counts),          CASE(test_shared_setting),          CASE(test_own_settings),
+        CASE(test_softmax_setting), CASE(test_reduce_gives_way),        CASE(test_matmul_gives_way),
+        CASE(test_what_gives_way),  CASE(test_rejects_are_logged_once), CASE(test_print),
+    };
+
+    return cmocka_run_group_tests_name("vk_variant", tests, nd_open, NULL);
+}
