@@ -124,9 +124,10 @@ enum err memory_alloc(struct buf **out, size_t size, const struct be *home)
 {
     const struct be *gpu = dev_backend(DEV_GPU);
 
-    if (home->type == DEV_CPU && gpu && gpu->open() == ERR_OK && gpu->is_unified())
-        home = gpu;
-    return home->buf_alloc(out, size);
+    if (home->type == DEV_CPU && gpu && gpu->open() == ERR_OK && gpu->is_unified() &&
+        gpu->buf_alloc(out, size) == ERR_OK)
+        return ERR_OK;
+    return home->buf_alloc(out, size); /* a GPU may refuse what the host has room for */
 }
 
 /* The default device writes its own copy; saves the second copy that its first use would make. */

@@ -25,7 +25,7 @@ size_t memory_set_cache_limit(size_t limit);
 void memory_clear_cache(void);
 
 /* A buffer of size > 0 bytes that home writes. Host memory comes from the GPU's allocator where
- * that is unified and open, so that no mirror is ever needed there. */
+ * that is unified, open and large enough, so that no mirror is needed there. */
 MUST_CHECK enum err memory_alloc(struct buf **out, size_t size, const struct be *home);
 /* A buffer for a leaf: a copy of data, or unset bytes if data is NULL. Its home is the default
  * device where the host writes that one's memory directly, else the host. */
