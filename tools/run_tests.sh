@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Runs ctest in a build folder and ends with the line "N passed, N failed".
 # usage: run_tests.sh BUILD [ctest options]
+# Tests with the label slow need minutes and much memory: they run with MLX_SLOW_TESTS=1.
 set -u
 
 build=$1
 shift
 jobs=$(nproc 2>/dev/null || echo 1)
 log=$build/tests.log
+[ "${MLX_SLOW_TESTS:-0}" = 1 ] || set -- -LE slow "$@"
 
 ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$jobs" "$@" | tee "$log"
 status=${PIPESTATUS[0]}
