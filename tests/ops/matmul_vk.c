@@ -339,6 +339,9 @@ static void test_batches(void **state)
                                                  .batch = { 2, 3 },
                                                  .a = { layouts[(a + (int)i) % 3], (enum share)a },
                                                  .b = { layouts[b % 3], (enum share)b } });
+    /* Vectors apart from each other that become the rows of a matrix, which is packed. */
+    for_all_dtypes((struct product_case){
+        .m = 1, .n = 40, .k = 24, .batch = { 2, 12 }, .a.layout = SPREAD, .b.share = SHARE_INNER });
 }
 
 static void test_addmm(void **state)

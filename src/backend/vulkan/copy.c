@@ -136,18 +136,22 @@ static bool is_constant(const struct nest *n, int operand)
 }
 
 /* Tiles cost software devices more than the scattered accesses that they avoid. */
-static bool use_transpose(void)
+static enum variant_reason use_transpose(void)
 {
     int64_t gate = gate_int(GATE_VK_TRANSPOSE);
 
-    return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
+    if (gate == 2 && vk_limits_get()->is_software)
+        return VARIANT_DEVICE;
+    return gate ? VARIANT_FITS : VARIANT_OFF;
 }
 
 static enum variant_reason judge_transpose(struct plane *p, const struct elem_job *job,
                                            size_t bytes)
 {
-    if (!use_transpose())
-        return VARIANT_OFF;
+    enum variant_reason why = use_transpose();
+
+    if (why != VARIANT_FITS)
+        return why;
     if (job->fx->n_ins)
         return VARIANT_DTYPE;
     if (job->n / TRANSPOSE_TILE / TRANSPOSE_TILE > UINT32_MAX)

@@ -63,6 +63,8 @@ static enum err pack(struct product *p, enum mm_operand i)
                                                 .src_strides = how.src_strides,
                                                 .dst_strides = how.dst_strides }));
     p->in[i] = p->packed[i];
+    if (i != MM_C)
+        p->layout[i] = (struct mm_layout){ .ld = p->plan.side[i].row_stride };
     TRY(hold(p, i));
 out:
     return err;
@@ -390,12 +392,9 @@ static enum err pack_for_coop(struct product *p)
 {
     enum err err = ERR_OK;
 
-    for (int i = MM_A; i <= MM_B; i++) {
-        if (p->packed[i] || is_wide(p, (enum mm_operand)i, 8))
-            continue;
-        TRY(pack(p, (enum mm_operand)i));
-        p->layout[i] = (struct mm_layout){ .ld = p->plan.side[i].row_stride };
-    }
+    for (int i = MM_A; i <= MM_B; i++)
+        if (!p->packed[i] && !is_wide(p, (enum mm_operand)i, 8))
+            TRY(pack(p, (enum mm_operand)i));
 out:
     return err;
 }
