@@ -439,9 +439,9 @@ static void test_variants(void **state)
 
 static void test_coop_variants(void **state)
 {
-    static const char *const names[] = { "coop_256x128",     "coop_128x128_k64", "coop_128x128_k32",
-                                         "coop_128x128",     "coop_64x64",       "coop_32x64",
-                                         "coop:1,1,3,5,3,2", "coop:4,2,4,4,2,1" };
+    static const char *const names[] = { "coop_128x128_k64", "coop_128x128",     "coop_64x64",
+                                         "coop_32x64",       "coop:2,2,4,4,2,2", "coop:1,1,3,5,3,2",
+                                         "coop:4,2,4,4,2,1" };
 
     (void)state;
     for (size_t v = 0; v < ARRAY_LEN(names); v++) {
