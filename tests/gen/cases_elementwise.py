@@ -10,6 +10,9 @@ from case_table import (ALL, BITS, CLOSE, DIVISION, EXACT, FLOATS, INTS, REAL, S
 
 COUNT = 77  # values of a plain row: odd, and more than a vector register holds
 VIEWS = ["transposed", "sliced", "reversed", "offset", "broadcast", "column"]
+# Elements that are no 32-bit words are moved in other ways; each is seen in another layout.
+OTHER_WIDTHS = ["float16", "int8", "bool", "complex64", "int64", "bfloat16"]
+LARGE = (523, 502)  # more elements than devices treat as few
 
 TINY = {"float16": 6e-8, "float32": 1e-40, "float64": 5e-320, "bfloat16": 1e-40}
 LARGEST = {"float16": 65504.0, "float32": 3.4028234e38, "float64": 1.7976931348623157e308,
@@ -218,6 +221,8 @@ def unary_rows(rng):
             yield unary_row(name, laid_out(grid(rng, main, domain, (5, 7)), main, layout))
         for shape in ((), (1,), (0, 4), (3, 4, 5), (5003,)):
             yield unary_row(name, Arr(grid(rng, main, domain, shape), main))
+        for i, dtype in enumerate(t for t in OTHER_WIDTHS if t in dtypes):
+            yield unary_row(name, laid_out(grid(rng, dtype, domain, (5, 7)), dtype, VIEWS[i]))
 
 
 def large_angles(rng):
@@ -436,6 +441,9 @@ def binary_rows(rng):
                              laid_out(operand((5, 7), True), main, lb))
         for sa, sb in SHAPE_PAIRS:
             yield binary_row(name, Arr(operand(sa, False), main), Arr(operand(sb, True), main))
+        for i, dtype in enumerate(t for t in OTHER_WIDTHS if t in dtypes):
+            yield binary_row(name, laid_out(operand((5, 7), False, dtype), dtype, VIEWS[i]),
+                             laid_out(operand((5, 7), True, dtype), dtype, VIEWS[(i + 1) % 6]))
         for ta, tb in MIXED:
             if ta in dtypes and tb in dtypes and promote(ta, tb) in dtypes:
                 small = (0, 2, "none")
@@ -456,6 +464,8 @@ def divmod_rows(rng):
     for dtype in INTS + FLOATS:
         x = grid(rng, dtype, (-50, 50, "none"), (6, 7))
         y = fit_second("remainder", grid(rng, dtype, (-9, 9, "none"), (6, 7)), dtype)
+        if dtype in ("float16", "bfloat16"):  # quotients that these types hold exactly
+            x, y = np.round(x), cast(2.0 ** rng.integers(0, 4, (6, 7)), dtype) * np.sign(y)
         for la, lb in (("row", "row"), ("transposed", "row"), ("sliced", "reversed")):
             a, b = laid_out(x, dtype, la), laid_out(y, dtype, lb)
             w = a.values.astype(np.float32) if dtype in ("float16", "bfloat16") else a.values
@@ -537,9 +547,31 @@ def isclose_rows(rng):
                   [0], EXACT)
 
 
+def many_dims_rows(rng):
+    for dtype in ("float32", "uint8"):
+        for shape, layout in (((2, 3, 2, 3, 2), "transposed"), ((2, 1, 3, 2, 1, 4), "sliced"),
+                              ((2, 2, 2, 2, 2, 2, 2, 2), "reversed")):
+            a = laid_out(grid(rng, dtype, (0, 9, "none"), shape), dtype, layout)
+            b = Arr(grid(rng, dtype, (0, 9, "none"), shape[-3:]), dtype)
+            yield unary_row("square", a)
+            yield binary_row("add", a, b)
+
+
+def large_rows(rng):
+    """Of small elements, to keep the table small."""
+    a = Arr(grid(rng, "uint8", (0, 90, "none"), LARGE), "uint8")
+    b = laid_out(grid(rng, "uint8", (0, 90, "none"), LARGE), "uint8", "transposed")
+    yield binary_row("add", a, b)
+    yield unary_row("exp", Arr(grid(rng, "float16", ANY, LARGE), "float16"))
+    yield unary_row("negative", laid_out(grid(rng, "int8", ANY, LARGE), "int8", "reversed"))
+    yield Row("astype", [a], [(cast(a.values, "float16"), "float16")], [DtypeParam("float16")],
+              EXACT)
+
+
 def rows(rng):
     """(family, rows) pairs."""
-    return [("unary", [*unary_rows(rng), *large_angles(rng), *round_rows(rng),
+    return [("large", [*many_dims_rows(rng), *large_rows(rng)]),
+            ("unary", [*unary_rows(rng), *large_angles(rng), *round_rows(rng),
                        *nan_to_num_rows(rng)]),
             ("cast", [*astype_rows(rng), *view_rows(rng)]),
             ("binary", [*binary_rows(rng), *bool_rows(rng), *divmod_rows(rng)]),

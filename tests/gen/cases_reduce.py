@@ -4,7 +4,7 @@ import numpy as np
 
 from case_table import (ALL, CLOSE, EXACT, FLOATS, INTS, Arr, DtypeParam, Ints, Row, at_least_float,
                         carrier, cast, laid_out, wide)
-from cases_elementwise import erfinv
+from cases_elementwise import LARGE, erfinv
 from cases_shape import LAYOUTS, sample
 
 # ---- reductions ----
@@ -54,6 +54,8 @@ def reduce_values(rng, name, dtype, shape):
 
 def magnitude(x, axis, name, out):
     """What an absolute error is measured by: the sum of what went into a result."""
+    if name == "logsumexp":  # near zero it is a difference of numbers of this size
+        return 1 + float(np.max(np.abs(wide(x)))) if np.all(np.isfinite(x)) else 0.0
     if name not in ("sum", "mean") or x.size == 0 or not (out in FLOATS or out == "complex64"):
         return 0.0
     total = np.max(np.sum(np.abs(wide(x)), axis))
@@ -110,6 +112,16 @@ def reduction_rows(rng):
             for shape, axes in (((0, 3), 0), ((0, 3), None), ((3, 0), 0), ((0,), None)):
                 a = Arr(reduce_values(rng, name, "float32", shape), "float32")
                 yield reduce_row(name, a, axes, 0)
+
+
+def large_rows(rng):
+    a = Arr(reduce_values(rng, "sum", "float32", LARGE), "float32")
+    yield reduce_row("sum", a, None, 0)
+    yield reduce_row("max", a, 0, 0)
+    for name, axes, layout in (("sum", 1, "transposed"), ("all", None, "row"), ("sum", 0, "row")):
+        yield reduce_row(name, Arr(reduce_values(rng, name, "uint8", LARGE), "uint8", layout), axes,
+                         0)
+    yield softmax_row(Arr(sample(rng, "float16", LARGE), "float16"), -1, 1)
 
 
 def special_rows(_rng):
@@ -397,7 +409,8 @@ def distribution_rows(_rng):
 
 def rows(rng):
     """(family, rows) pairs."""
-    return [("reduce", [*reduction_rows(rng), *special_rows(rng), *spread_rows(rng)]),
+    return [("large", [*large_rows(rng)]),
+            ("reduce", [*reduction_rows(rng), *special_rows(rng), *spread_rows(rng)]),
             ("arg_reduce", [*arg_rows(rng)]),
             ("softmax", [*softmax_rows(rng)]),
             ("matmul", [*matmul_rows(rng), *addmm_rows(rng), *inner_rows(rng)]),

@@ -4,6 +4,7 @@ import numpy as np
 
 from case_table import (ALL, BITS, CLOSE, EXACT, FLOATS, INTS, Arr, DtypeParam, Ints, Row, carrier,
                         cast, laid_out)
+from cases_elementwise import LARGE
 
 LAYOUTS = ["row", "transposed", "sliced", "reversed", "offset", "broadcast", "column"]
 
@@ -307,9 +308,16 @@ def repeat_rows(rng):
                   CLOSE)
 
 
+def large_rows(rng):
+    for dtype, layout in (("uint8", "transposed"), ("uint8", "sliced"), ("float16", "transposed")):
+        x = laid_out(sample(rng, dtype, LARGE), dtype, layout)
+        yield same("contiguous", x, x.values, [0])
+
+
 def rows(rng):
     """(family, rows) pairs."""
-    return [("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng)]),
+    return [("large", [*large_rows(rng)]),
+            ("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng)]),
             ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *slice_rows(rng),
                       *split_rows(rng), *strided_rows(rng)]),
             ("move", [*copy_rows(rng), *join_rows(rng), *pad_rows(rng), *take_rows(rng),
