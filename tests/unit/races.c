@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { THREADS = 6, STREAMS = 4, POOL = 24, STEPS = 120, LENGTH = 37, SHARED = 8 };
+enum { THREADS = 6, STREAMS = 4, POOL = 24, STEPS = 400, LENGTH = 37, SHARED = 8 };
 
 static int iterations = 20;
 static bool use_gpu = MLX_HAVE_VULKAN;
