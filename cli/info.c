@@ -8,14 +8,14 @@
 static void describe(enum dev_type type)
 {
     const struct be *be = dev_backend(type);
-    const char *label = type == DEV_GPU ? "gpu" : "cpu";
+    const char *label = dev_name(type);
 
     if (!be) {
         printf("%s: this build has no such backend\n", label);
         return;
     }
-    if (be->open() != ERR_OK) {
-        printf("%s (%s): not available: %s\n", label, be->name, err_text());
+    if (!dev_is_available((struct dev){ type, 0 })) {
+        printf("%s (%s): not available: %s\n", label, be->name, dev_why_not(type));
         return;
     }
     printf("%s (%s)\n", label, be->name);
@@ -32,7 +32,7 @@ int cmd_info(int argc, char **argv)
     }
     for (int t = DEV_TYPE_COUNT - 1; t >= 0; t--)
         describe((enum dev_type)t);
-    printf("default device: %s\n", dev_default().type == DEV_GPU ? "gpu" : "cpu");
+    printf("default device: %s\n", dev_name(dev_default().type));
     printf("memory limit: %.1f GB\n", (double)memory_limit() / 1e9);
     return 0;
 }

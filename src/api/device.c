@@ -49,7 +49,7 @@ int mlx_device_tostring(mlx_string *str, mlx_device dev)
     struct text t = { 0 };
 
     if (call_ok(&c))
-        c.err = text_add(&t, "Device(%s, %d)", d.type == DEV_GPU ? "gpu" : "cpu", d.index);
+        c.err = text_add(&t, "Device(%s, %d)", dev_name(d.type), d.index);
     if (call_ok(&c))
         c.err = box_set_text(str, t.s.v);
     return CALL_END(&c);

@@ -50,8 +50,8 @@ int mlx_stream_tostring(mlx_string *str, mlx_stream stream)
     struct text t = { 0 };
 
     if (call_ok(&c))
-        c.err = text_add(&t, "Stream(Device(%s, %d), %d)", s->dev.type == DEV_GPU ? "gpu" : "cpu",
-                         s->dev.index, s->index);
+        c.err = text_add(&t, "Stream(Device(%s, %d), %d)", dev_name(s->dev.type), s->dev.index,
+                         s->index);
     if (call_ok(&c))
         c.err = box_set_text(str, t.s.v);
     return CALL_END(&c);

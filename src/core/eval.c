@@ -184,6 +184,20 @@ static void finish_outputs(const struct exec *x, struct ev *ev)
     }
 }
 
+/* Part of a failed op may be encoded and write the outputs: they go when that is over. The text of
+ * the failure stays. */
+static void drop_outputs(const struct exec *x, enum err failed)
+{
+    struct err_note failure = { .code = ERR_OK };
+
+    err_note_take(&failure, failed);
+    enum err err = x->strm->be->sync(x->strm);
+    (void)err; /* the first failure is the one to report */
+    for (int o = 0; o < x->n_out; o++)
+        buf_unref(&x->out[o]->buf);
+    err_note_raise(&failure);
+}
+
 static enum err run_exec(struct exec *x, struct ev *ev)
 {
     enum err err = dispatch(x);
@@ -191,8 +205,7 @@ static enum err run_exec(struct exec *x, struct ev *ev)
     if (!err)
         err = hold_buffers(x);
     if (err) {
-        for (int o = 0; o < x->n_out; o++)
-            buf_unref(&x->out[o]->buf);
+        drop_outputs(x, err);
         return err;
     }
     finish_outputs(x, ev);

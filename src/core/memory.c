@@ -55,16 +55,22 @@ void memory_reset_peak(void)
 
 static size_t host_memory(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    static _Atomic size_t known; /* asked at every step of an eval */
+    size_t n = atomic_load_explicit(&known, memory_order_relaxed);
 
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
+    if (!n) {
+        long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+        n = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)8 << 30;
+        atomic_store_explicit(&known, n, memory_order_relaxed);
+    }
+    return n;
 }
 
 static size_t default_limit(void)
 {
-    const struct be *gpu = dev_backend(DEV_GPU);
+    const struct be *gpu = dev_is_open(DEV_GPU) ? dev_backend(DEV_GPU) : NULL;
 
-    if (gpu && gpu->open() == ERR_OK && gpu->is_hardware())
+    if (gpu && gpu->is_hardware())
         return gpu->memory_size() / 100 * 95;
     return host_memory() / 10 * 8;
 }
@@ -73,12 +79,7 @@ size_t memory_limit(void)
 {
     size_t n = atomic_load_explicit(&limit, memory_order_relaxed);
 
-    if (n == SIZE_MAX) {
-        size_t unset = SIZE_MAX;
-        n = default_limit();
-        atomic_compare_exchange_strong(&limit, &unset, n);
-    }
-    return n;
+    return n == SIZE_MAX ? default_limit() : n;
 }
 
 size_t memory_cache_limit(void)
@@ -87,7 +88,7 @@ size_t memory_cache_limit(void)
 
     if (n != SIZE_MAX)
         return n;
-    return dev_is_available((struct dev){ DEV_GPU, 0 }) ? memory_limit() : CPU_ONLY_CACHE;
+    return dev_is_open(DEV_GPU) ? memory_limit() : CPU_ONLY_CACHE;
 }
 
 size_t memory_gc_limit(void)
@@ -115,17 +116,16 @@ void memory_clear_cache(void)
 {
     for (int t = 0; t < DEV_TYPE_COUNT; t++) {
         const struct be *be = dev_backend((enum dev_type)t);
-        if (be && be->cache_clear && dev_is_available((struct dev){ (enum dev_type)t, 0 }))
+        if (be && be->cache_clear && dev_is_open((enum dev_type)t))
             be->cache_clear();
     }
 }
 
 enum err memory_alloc(struct buf **out, size_t size, const struct be *home)
 {
-    const struct be *gpu = dev_backend(DEV_GPU);
+    const struct be *gpu = dev_is_open(DEV_GPU) ? dev_backend(DEV_GPU) : NULL;
 
-    if (home->type == DEV_CPU && gpu && gpu->open() == ERR_OK && gpu->is_unified() &&
-        gpu->buf_alloc(out, size) == ERR_OK)
+    if (home->type == DEV_CPU && gpu && gpu->is_unified() && gpu->buf_alloc(out, size) == ERR_OK)
         return ERR_OK;
     return home->buf_alloc(out, size); /* a GPU may refuse what the host has room for */
 }

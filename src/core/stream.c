@@ -19,11 +19,53 @@ const struct be *dev_backend(enum dev_type type)
     return backends[type];
 }
 
+const char *dev_name(enum dev_type type)
+{
+    return type == DEV_GPU ? "gpu" : "cpu";
+}
+
+/* Opening is tried once; the answer and the reason for a no are kept, so that asking again neither
+ * costs anything nor disturbs the text of somebody's error. */
+enum open_state { OPEN_UNKNOWN, OPEN_YES, OPEN_NO };
+static _Atomic int open_states[DEV_TYPE_COUNT];
+static struct err_note open_reasons[DEV_TYPE_COUNT];
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void try_open(enum dev_type type)
+{
+    const struct be *be = dev_backend(type);
+    struct err_note before = { .code = ERR_OK };
+
+    err_note_take(&before, ERR_RUNTIME); /* the text of an error that is on its way */
+    pthread_mutex_lock(&open_lock);
+    if (atomic_load(&open_states[type]) == OPEN_UNKNOWN) {
+        enum err err =
+            be ? be->open()
+               : err_set(ERR_UNSUPPORTED, "this build has no %s backend", dev_name(type));
+        if (err)
+            err_note_take(&open_reasons[type], err);
+        atomic_store(&open_states[type], err ? OPEN_NO : OPEN_YES);
+    }
+    pthread_mutex_unlock(&open_lock);
+    err_note_raise(&before);
+}
+
+bool dev_is_open(enum dev_type type)
+{
+    return atomic_load_explicit(&open_states[type], memory_order_acquire) == OPEN_YES;
+}
+
 bool dev_is_available(struct dev d)
 {
-    const struct be *be = dev_backend(d.type);
+    if (atomic_load(&open_states[d.type]) == OPEN_UNKNOWN)
+        try_open(d.type);
+    return dev_is_open(d.type) && d.index >= 0 && d.index < dev_backend(d.type)->device_count();
+}
 
-    return be && be->open() == ERR_OK && d.index >= 0 && d.index < be->device_count();
+const char *dev_why_not(enum dev_type type)
+{
+    return open_reasons[type].text[0] ? open_reasons[type].text
+                                      : "there is no device of that index";
 }
 
 int dev_count(enum dev_type type)
@@ -44,21 +86,20 @@ static _Atomic int default_type = DEVICE_UNSET;
 static enum dev_type initial_default(void)
 {
     const char *asked = gate_text(GATE_DEFAULT_DEVICE);
-    const struct be *gpu = dev_backend(DEV_GPU);
-    bool has_gpu = dev_is_available((struct dev){ DEV_GPU, 0 });
 
     if (asked && strcasecmp(asked, "cpu") == 0)
         return DEV_CPU;
+    bool has_gpu = dev_is_available((struct dev){ DEV_GPU, 0 });
     if (asked && strcasecmp(asked, "gpu") == 0) {
         if (has_gpu)
             return DEV_GPU;
         log_warn("%s=gpu, but there is no usable GPU: %s", gate_table[GATE_DEFAULT_DEVICE].variable,
-                 err_text());
+                 dev_why_not(DEV_GPU));
         return DEV_CPU;
     }
     if (asked)
         log_warn("%s=%s is neither cpu nor gpu", gate_table[GATE_DEFAULT_DEVICE].variable, asked);
-    return has_gpu && gpu->is_hardware() ? DEV_GPU : DEV_CPU;
+    return has_gpu && dev_backend(DEV_GPU)->is_hardware() ? DEV_GPU : DEV_CPU;
 }
 
 struct dev dev_default(void)
@@ -76,7 +117,8 @@ struct dev dev_default(void)
 enum err dev_set_default(struct dev d)
 {
     if (!dev_is_available(d))
-        return err_set(ERR_ARG, "[set_default_device] The device is not available.");
+        return err_set(ERR_ARG, "[set_default_device] The %s device is not available: %s",
+                       dev_name(d.type), dev_why_not(d.type));
     atomic_store(&default_type, (int)d.type);
     return ERR_OK;
 }
@@ -103,8 +145,8 @@ enum err strm_new(struct strm **out, struct dev d)
     enum err err = ERR_NO_MEMORY;
 
     if (!dev_is_available(d))
-        return err_set(ERR_ARG, "[new_stream] The %s device is not available.",
-                       d.type == DEV_GPU ? "gpu" : "cpu");
+        return err_set(ERR_ARG, "[new_stream] The %s device is not available: %s", dev_name(d.type),
+                       dev_why_not(d.type));
     if (!(s = mem_alloc(sizeof *s)))
         goto out;
     s->dev = d;

@@ -35,7 +35,14 @@ struct strm {
 
 /* The backend behind a device type; NULL if the library was built without it. */
 const struct be *dev_backend(enum dev_type type);
-/* True if the backend opens and index is below its device count. Never an error. */
+/* "gpu" or "cpu". */
+const char *dev_name(enum dev_type type);
+/* True if the device was opened already; never opens it. */
+bool dev_is_open(enum dev_type type);
+/* Why a device is not available; borrowed for the life of the process. */
+const char *dev_why_not(enum dev_type type);
+/* True if the backend opens and index is below its device count. Never an error, and the text of
+ * one that is on its way stays. */
 bool dev_is_available(struct dev d);
 
 /* Devices of a type that can be used, 0 where the backend does not open. */

@@ -152,7 +152,8 @@ static void reverse(struct tape *t)
 enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool async)
 {
     static _Atomic uint32_t walks;
-    struct walk w = { .number = atomic_fetch_add(&walks, 1) + 1 };
+    /* Never 0, which is the mark of a node that no walk has seen. */
+    struct walk w = { .number = atomic_fetch_add(&walks, 1) % UINT32_MAX + 1 };
     struct root root = { outs, n };
     enum err err;
 

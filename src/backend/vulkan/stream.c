@@ -358,7 +358,6 @@ static enum err submit(struct vk_strm *s, struct vk_slot *slot)
         values[i] = s->enc.waits.v[i].value;
         stages[i] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
     }
-    s->enc.waits.n = 0;
     VkTimelineSemaphoreSubmitInfo timeline = { .sType =
                                                    VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                                .waitSemaphoreValueCount = n,
@@ -403,6 +402,7 @@ enum err vk_strm_commit(struct vk_strm *s, bool counted)
     s->enc.slot = NULL;
     s->enc.ops = 0;
     s->enc.ordered = false;
+    s->enc.waits.n = 0; /* a submission that failed waits no more */
     if (err) {
         strm_note_error(atomic_load(&s->strm), err);
         err = ERR_OK;
