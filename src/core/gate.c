@@ -124,6 +124,10 @@ static bool known(const char *name, size_t len)
 
 void gate_warn_unknown(void)
 {
+    static _Atomic bool done;
+
+    if (atomic_exchange(&done, true))
+        return;
     for (char **e = environ; e && *e; e++) {
         size_t len = strcspn(*e, "=");
         if (strncmp(*e, "MLX_", 4) == 0 && !known(*e, len))

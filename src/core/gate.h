@@ -39,5 +39,5 @@ bool gate_parse(enum gate id, const char *text, int64_t *value);
 int64_t gate_set_int(enum gate id, int64_t value);
 const char *gate_set_text(enum gate id, const char *value);
 
-/* Warns about MLX_ variables that no row knows. Called once when the library starts. */
+/* Warns about MLX_ variables that no row knows, once; called when the default device is chosen. */
 void gate_warn_unknown(void);

@@ -5,8 +5,8 @@
  * they can share a barrier. A plan depends on structure only (ops, dtypes, wiring, equality of
  * shapes, who else holds an array), so the second run of the same structure takes it from a cache.
  *
- * Rewrites live in a table in plan.c; each has a gate. With every gate off a plan is the tape, one
- * node per step, and gives the same bits. */
+ * Every rewrite has a gate. With all of them off a plan is the tape, one node per step, and gives
+ * the same bits. */
 #pragma once
 
 #include "core/array.h"

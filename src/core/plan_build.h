@@ -1,4 +1,4 @@
-/* Building a plan from a run: the rewrites, in the order of their table. Internal to plan*.c. */
+/* Building a plan from a run: fusion, then order. Internal to plan*.c. */
 #pragma once
 
 #include "core/plan.h"

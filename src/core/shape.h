@@ -34,13 +34,13 @@ bool shp_equal(const struct shp *a, const struct shp *b);
 MUST_CHECK enum err shp_broadcast(struct shp *out, const struct shp *a, const struct shp *b,
                                   const char *op);
 
-/* Negative axes count from the end. ERR_ARG when out of range (ERR_RANGE with code range). */
+/* Negative axes count from the end. ERR_ARG when out of range. */
 MUST_CHECK enum err shp_axis(int *out, int axis, int ndim, const char *op);
 
 /* "(2,3)" as MLX prints it. Writes at most n bytes, returns buf. */
 const char *shp_print(const struct shp *s, char *buf, size_t n);
 #define SHP_TEXT_MAX (SHP_MAX * 12 + 4)
-/* For error texts: shape_text(s) is valid until the end of the enclosing block. */
+/* For error texts: shp_text(s) is valid until the end of the enclosing block. */
 #define shp_text(s) shp_print(s, (char[SHP_TEXT_MAX]){ 0 }, SHP_TEXT_MAX)
 
 /* Row-major strides. */

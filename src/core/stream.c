@@ -85,11 +85,15 @@ static _Atomic int default_type = DEVICE_UNSET;
 
 static enum dev_type initial_default(void)
 {
-    const char *asked = gate_text(GATE_DEFAULT_DEVICE);
+    const char *asked = gate_text(GATE_DEFAULT_DEVICE), *vk = gate_text(GATE_VK_DEVICE);
+
+    gate_warn_unknown();
 
     if (asked && strcasecmp(asked, "cpu") == 0)
         return DEV_CPU;
     bool has_gpu = dev_is_available((struct dev){ DEV_GPU, 0 });
+    if (!has_gpu && vk)
+        log_warn("%s=%s: %s", gate_table[GATE_VK_DEVICE].variable, vk, dev_why_not(DEV_GPU));
     if (asked && strcasecmp(asked, "gpu") == 0) {
         if (has_gpu)
             return DEV_GPU;
@@ -178,14 +182,6 @@ enum err strm_default(struct strm **out, struct dev d)
 void strm_set_default(struct strm *s)
 {
     default_streams[s->dev.type] = s;
-}
-
-struct strm *strm_by_index(int index)
-{
-    pthread_mutex_lock(&registry_lock);
-    struct strm *s = index >= 0 && (size_t)index < registry.n ? registry.v[index] : NULL;
-    pthread_mutex_unlock(&registry_lock);
-    return s;
 }
 
 enum err strm_check_thread(const struct strm *s)

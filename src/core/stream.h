@@ -64,7 +64,6 @@ MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
 /* The calling thread's default stream on d, made on first use. */
 MUST_CHECK enum err strm_default(struct strm **out, struct dev d);
 void strm_set_default(struct strm *s);
-struct strm *strm_by_index(int index);
 MUST_CHECK enum err strm_synchronize(struct strm *s);
 /* ERR_RUNTIME when called from a thread that did not make the stream. */
 MUST_CHECK enum err strm_check_thread(const struct strm *s);

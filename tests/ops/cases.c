@@ -406,8 +406,6 @@ static int open_devices(void **state)
 
     (void)state;
     mlx_set_error_handler(keep_error, NULL, NULL);
-    /* Reduced precision is an option of the user's, no excuse for a wrong product. */
-    gate_set_int(GATE_ENABLE_TF32, 0);
     streams[CPU] = mlx_default_cpu_stream_new();
     int status = mlx_device_is_available(&has_gpu, gpu);
     if (has_gpu)

@@ -24,9 +24,8 @@ MUST_CHECK enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const st
                                       uint32_t group);
 /* Scratch memory that lives until the command retires; declares a write of the next dispatch. */
 MUST_CHECK enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size);
-/* Declares that the next dispatch reads (or writes) scratch memory again. */
+/* Declares that the next dispatch reads scratch memory. */
 void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
-void vk_enc_scratch_write(struct vk_enc *e, uint64_t addr, size_t size);
 
 /* Arguments: at most 128 bytes travel as push constants. */
 #define VK_PUSH_MAX 128
