@@ -484,6 +484,11 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
     struct vk_strm *s = vk_strm_of(strm);
     enum err err = ERR_OK;
 
+    /* A wait that is not handed over yet: a view of another stream's result has no other work. */
+    if (vk_strm_has_work(s))
+        err = vk_strm_open_slot(s);
+    if (err)
+        return err;
     if (s->enc.slot) /* open: nobody else touches it */
         return slot_hold(s->enc.slot, bufs, n);
     /* Nothing open: the newest commit is the last that can use them. */
