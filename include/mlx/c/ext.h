@@ -17,8 +17,9 @@ extern "C" {
  * on this thread. */
 const char *mlx_last_error(void);
 
-/* Value of a counter, by its name in lower case, such as "dispatches" or "pipeline_builds". Counters run from the start of the process. 2 if there is none of
- * that name. Thread-safety: safe. */
+/* Value of a counter, by its name in lower case, such as "dispatches" or "pipeline_builds".
+ * Counters run from the start of the process. 2 if there is none of that name. Thread-safety: safe.
+ */
 int mlx_stats_get(uint64_t *value, const char *name);
 
 /* Value of a setting, by the name of its environment variable, such as "MLX_VK_ENABLE_COOPMAT": a
