@@ -130,7 +130,7 @@ int mlx_multiply(mlx_array *res, const mlx_array a, const mlx_array b, const mlx
 /* Quotient; integers give float32. */
 int mlx_divide(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
-/* Quotient rounded towards minus infinity; integers stay integers. */
+/* Quotient rounded towards minus infinity; that of integers is an integer, rounded towards zero. */
 int mlx_floor_divide(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
 /* Rest of the rounded quotient, with the sign of b. */
