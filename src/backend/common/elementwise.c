@@ -1,5 +1,7 @@
 #include "backend/common/elementwise.h"
 
+#include "backend/common/families.h"
+
 static bool is_dense(const struct arr *a, unsigned order)
 {
     return (a->flags & order) && a->data_size == a->size;
@@ -90,4 +92,23 @@ enum err elem_prepare(struct elem_walk *w, const struct exec *x, const struct be
         TRY(give_storage(w, x, x->out[o], home));
 out:
     return err;
+}
+
+/* Quotient and remainder are two instructions over the same operands. */
+enum err be_divmod(const struct exec *x)
+{
+    uint8_t t = x->in[0]->dtype;
+    struct fx fx = {
+        .n_in = 2,
+        .n_ins = 2,
+        .n_out = 2,
+        .in_dtype = { t, t },
+        .out = { 2, 3 },
+        .ins = { { .op = OP_DIVMOD, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
+                 { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } } },
+    };
+    struct exec program = *x;
+
+    program.fx = &fx;
+    return x->strm->be->elementwise(&program);
 }

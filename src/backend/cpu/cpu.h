@@ -80,7 +80,6 @@ enum err cpu_ev_query(bool *done, struct ev *e);
 enum err cpu_strm_wait(struct strm *s, struct ev *e);
 
 enum err cpu_elementwise(const struct exec *x);
-enum err cpu_divmod(const struct exec *x);
 enum err cpu_arange(const struct exec *x);
 enum err cpu_reduce(const struct exec *x);
 enum err cpu_arg_reduce(const struct exec *x);

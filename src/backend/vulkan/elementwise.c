@@ -420,25 +420,6 @@ out:
     return err;
 }
 
-/* Quotient and remainder are two instructions over the same operands. */
-enum err vk_divmod(const struct exec *x)
-{
-    uint8_t t = x->in[0]->dtype;
-    struct fx fx = {
-        .n_in = 2,
-        .n_ins = 2,
-        .n_out = 2,
-        .in_dtype = { t, t },
-        .out = { 2, 3 },
-        .ins = { { .op = OP_DIVMOD, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
-                 { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } } },
-    };
-    struct exec program = *x;
-
-    program.fx = &fx;
-    return vk_elementwise(&program);
-}
-
 /* v as the dtype has it, by the bits of its working type. */
 static uint64_t range_bits(double v, enum dtype t)
 {
