@@ -375,18 +375,18 @@ void arr_share_all(struct arr *a, const struct arr *src)
     arr_share(a, src, src->strides, src->flags, src->data_size, 0);
 }
 
-bool arr_is_donatable(const struct arr *a, const struct be *home)
+bool arr_is_donatable(const struct arr *a, const struct strm *s)
 {
     const struct buf *b = a->buf;
 
-    if (!b || b->dtor || ref_get(&a->rc) != 1 || ref_get(&b->rc) != 1 || a->tracer)
+    if (!b || b->dtor || a->tracer || ref_get(&a->rc) != 1 || !buf_is_only_held_by(b, s->index))
         return false;
-    return b->home == home || (b->host && b->addr);
+    return b->home == s->be || (b->host && b->addr);
 }
 
-bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct be *home)
+bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct strm *s)
 {
-    return arr_is_donatable(a, home) &&
+    return arr_is_donatable(a, s) &&
            dt_size((enum dtype)a->dtype) == dt_size((enum dtype)out->dtype) &&
            a->buf->size <= arr_nbytes(out) + DONATION_SLACK;
 }

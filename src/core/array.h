@@ -30,12 +30,21 @@ struct buf {
     uint64_t addr;                /* device address, 0 if the GPU cannot read it */
     void *priv;                   /* the home backend's bookkeeping */
     _Atomic(struct buf *) mirror; /* copy on the other side, owned */
+    _Atomic uint64_t
+        in_flight;        /* references held for work of one stream: its index, their number */
     void (*dtor)(void *); /* adopted memory: called with dtor_arg when the bytes are released */
     void *dtor_arg;
 };
 
 struct buf *buf_ref(struct buf *b);
 void buf_unref(struct buf **b);
+/* A reference for work in flight on a stream, and its end. Such references do not stand in the way
+ * of a donation on that stream, because its work runs in order. Thread-safety: buf_hold belongs to
+ * the stream's owner, buf_release is safe. */
+struct buf *buf_hold(struct buf *b, int stream_index);
+void buf_release(struct buf **b, int stream_index);
+/* True if one owner and work of that stream hold all references. */
+bool buf_is_only_held_by(const struct buf *b, int stream_index);
 
 /* The copy of b for the side that lacks its bytes, made by maker->buf_mirror on first use.
  * Borrowed, lives as long as b. Thread-safety: safe. */
@@ -154,10 +163,11 @@ void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, uns
 /* Shares buffer and layout of an array with the same shape. */
 void arr_share_all(struct arr *a, const struct arr *src);
 
-/* True if only the consumer's input list holds a and nothing else holds its bytes. */
-bool arr_is_donatable(const struct arr *a, const struct be *home);
+/* True if only the consumer's input list holds a, and nothing else its bytes but work in flight on
+ * s, the stream that will write them. */
+bool arr_is_donatable(const struct arr *a, const struct strm *s);
 /* arr_is_donatable, same item size as out, and not a big buffer under a small array. */
-bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct be *home);
+bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct strm *s);
 
 /* Keeps a node and its outputs alive while it is evaluated, outputs without references included. */
 void node_pin(struct node *n);

@@ -26,6 +26,48 @@ void buf_unref(struct buf **pb)
     mem_free(b);
 }
 
+/* in_flight counts the references of one stream at a time; those of another one that comes
+ * meanwhile are ordinary references. So the count never exceeds what the stream really holds. */
+static uint64_t stream_word(int stream_index)
+{
+    return (uint64_t)(uint32_t)stream_index << 32;
+}
+
+static uint32_t held_by(uint64_t word, int stream_index)
+{
+    return word >> 32 == (uint32_t)stream_index ? (uint32_t)word : 0;
+}
+
+struct buf *buf_hold(struct buf *b, int stream_index)
+{
+    uint64_t now = atomic_load(&b->in_flight), next;
+
+    ref_inc(&b->rc);
+    do {
+        bool is_other = (uint32_t)now && !held_by(now, stream_index);
+        next = is_other ? now : stream_word(stream_index) | (held_by(now, stream_index) + 1);
+    } while (!atomic_compare_exchange_weak(&b->in_flight, &now, next));
+    return b;
+}
+
+void buf_release(struct buf **pb, int stream_index)
+{
+    uint64_t now = atomic_load(&(*pb)->in_flight), next;
+
+    do
+        next = held_by(now, stream_index) ? now - 1 : now;
+    while (!atomic_compare_exchange_weak(&(*pb)->in_flight, &now, next));
+    buf_unref(pb);
+}
+
+bool buf_is_only_held_by(const struct buf *b, int stream_index)
+{
+    /* In this order: what is released in between makes the buffer look more used than it is. */
+    int refs = ref_get(&b->rc);
+
+    return refs == 1 + (int)held_by(atomic_load(&b->in_flight), stream_index);
+}
+
 void buf_drop_mirror(struct buf *b)
 {
     struct buf *mirror = atomic_exchange(&b->mirror, NULL);

@@ -552,11 +552,13 @@ static void test_cache_chain(void **state)
     mlx_array_free(cache);
 }
 
-/* Steps that do not wait for each other, with a reader of every state in between. */
+/* Steps that do not wait for each other, with a reader of every state in between: the stream orders
+ * them, so the buffer stays. */
 static void test_cache_async(void **state)
 {
     const struct device *d = *state;
     mlx_array cache = new_cache(d), sum[L];
+    const struct buf *buf = NULL;
     for (int t = 0; t < L; t++) {
         put_row(&cache, t, t % 2, d);
         sum[t] = mlx_array_new();
@@ -564,6 +566,8 @@ static void test_cache_async(void **state)
         mlx_vector_array both = mlx_vector_array_new_data((mlx_array[]){ cache, sum[t] }, 2);
         must(mlx_async_eval(both));
         mlx_vector_array_free(both);
+        assert_true(t == 0 || arr_of(cache)->buf == buf);
+        buf = arr_of(cache)->buf;
     }
     float want = 0;
     for (int t = 0; t < L; t++) {

@@ -256,7 +256,7 @@ static void run_one(struct strm *s, struct task *t)
     }
     case TASK_RELEASE:
         for (size_t i = 0; i < t->n_buf; i++)
-            buf_unref(&t->buf[i]);
+            buf_release(&t->buf[i], s->index);
         mem_free(t->buf);
         break;
     }
@@ -344,12 +344,12 @@ static enum err sim_hold(struct strm *s, struct buf *const *bufs, size_t n)
     if (!(t.buf = mem_alloc_array(n, sizeof *t.buf)))
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < n; i++)
-        t.buf[i] = buf_ref(bufs[i]);
+        t.buf[i] = buf_hold(bufs[i], s->index);
     TRY(push(s, &t));
     return ERR_OK;
 out:
     for (size_t i = 0; i < n; i++)
-        buf_unref(&t.buf[i]);
+        buf_release(&t.buf[i], s->index);
     mem_free(t.buf);
     return err;
 }
@@ -478,7 +478,7 @@ static enum err give_storage(const struct exec *x, struct arr *out, unsigned *ta
     for (int i = 0; i < x->n_in && x->fx; i++) {
         struct arr *in = x->in[i];
         if (in->offset == 0 && same_shape(in, out) && !(*taken & 1u << i) &&
-            arr_can_donate_to(in, out, &be_sim)) {
+            arr_can_donate_to(in, out, x->strm)) {
             *taken |= 1u << i;
             arr_share_all(out, in);
             return ERR_OK;

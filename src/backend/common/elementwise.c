@@ -74,7 +74,7 @@ static enum err give_storage(const struct elem_walk *w, const struct exec *x, st
 {
     for (int i = 0; i < x->n_in; i++)
         /* A buffer given to an earlier output has two owners by now and is refused. */
-        if (fits_in_place(w, x->in[i]) && arr_can_donate_to(x->in[i], out, home)) {
+        if (fits_in_place(w, x->in[i]) && arr_can_donate_to(x->in[i], out, x->strm)) {
             arr_share_all(out, x->in[i]);
             return ERR_OK;
         }

@@ -13,7 +13,7 @@ static enum err take_over(const struct exec *x)
 
     if (!is_dense)
         return be_copy_dense(x->strm, out, src);
-    if (arr_can_donate_to(src, out, be)) {
+    if (arr_can_donate_to(src, out, x->strm)) {
         arr_share_all(out, src);
         return ERR_OK;
     }

@@ -170,6 +170,7 @@ enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t
 }
 
 struct held {
+    int stream_index;
     size_t n;
     struct buf *buf[];
 };
@@ -179,7 +180,7 @@ static enum err run_release(void *payload)
     struct held *h = payload;
 
     for (size_t i = 0; i < h->n; i++)
-        buf_unref(&h->buf[i]);
+        buf_release(&h->buf[i], h->stream_index);
     return ERR_OK;
 }
 
@@ -194,8 +195,9 @@ enum err cpu_hold(struct strm *s, struct buf *const *bufs, size_t n)
     if (!t)
         return cpu_sync(s); /* no memory to remember them with, so outlast the work here */
     struct held *h = (struct held *)t->payload;
+    h->stream_index = s->index;
     for (h->n = 0; h->n < n; h->n++)
-        h->buf[h->n] = buf_ref(bufs[h->n]);
+        h->buf[h->n] = buf_hold(bufs[h->n], s->index);
     queue_put(e, t);
     return ERR_OK;
 }

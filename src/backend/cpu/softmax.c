@@ -223,7 +223,7 @@ enum err cpu_softmax(const struct exec *x)
     enum err err;
 
     TRY(check_type(x));
-    if ((in->flags & LAYOUT_ROW) && arr_can_donate_to(in, out, &be_cpu))
+    if ((in->flags & LAYOUT_ROW) && arr_can_donate_to(in, out, x->strm))
         arr_share_all(out, in);
     else
         TRY(arr_alloc(out, &be_cpu));

@@ -66,6 +66,7 @@ static bool step_fails(void)
 struct hold {
     uint64_t ticket; /* released once so many commands are finished */
     struct buf *buf;
+    int stream_index;
 };
 
 struct queue {
@@ -84,19 +85,19 @@ static void count_command(struct strm *s)
     pthread_mutex_unlock(&q->lock);
 }
 
-static struct buf *take_finished_hold(struct queue *q)
+static struct hold take_finished_hold(struct queue *q)
 {
-    struct buf *b = NULL;
+    struct hold h = { 0 };
 
     pthread_mutex_lock(&q->lock);
-    for (size_t i = 0; i < q->holds.n && !b; i++) {
+    for (size_t i = 0; i < q->holds.n && !h.buf; i++) {
         if (q->holds.v[i].ticket > q->finished)
             continue;
-        b = q->holds.v[i].buf;
+        h = q->holds.v[i];
         q->holds.v[i] = q->holds.v[--q->holds.n];
     }
     pthread_mutex_unlock(&q->lock);
-    return b;
+    return h;
 }
 
 static void finish_until(struct queue *q, uint64_t ticket)
@@ -104,8 +105,8 @@ static void finish_until(struct queue *q, uint64_t ticket)
     pthread_mutex_lock(&q->lock);
     q->finished = MAX(q->finished, MIN(ticket, q->flushed));
     pthread_mutex_unlock(&q->lock);
-    for (struct buf *b = take_finished_hold(q); b; b = take_finished_hold(q))
-        buf_unref(&b);
+    for (struct hold h = take_finished_hold(q); h.buf; h = take_finished_hold(q))
+        buf_release(&h.buf, h.stream_index);
 }
 
 void null_finish(struct strm *s)
@@ -290,9 +291,9 @@ static enum err null_hold(struct strm *s, struct buf *const *bufs, size_t n)
 
     pthread_mutex_lock(&q->lock);
     for (size_t i = 0; i < n && err == ERR_OK; i++) {
-        err = VEC_PUSH(&q->holds, ((struct hold){ q->given, bufs[i] }));
+        err = VEC_PUSH(&q->holds, ((struct hold){ q->given, bufs[i], s->index }));
         if (err == ERR_OK)
-            buf_ref(bufs[i]);
+            buf_hold(bufs[i], s->index);
     }
     pthread_mutex_unlock(&q->lock);
     if (err != ERR_OK)

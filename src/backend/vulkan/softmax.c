@@ -63,7 +63,7 @@ static enum err prepare(const struct exec *x, struct arr **in)
     if ((*in)->strides[(*in)->ndim - 1] != 1 && (*in)->shape[(*in)->ndim - 1] != 1) {
         TRY(be_copy_dense(x->strm, out, *in));
         *in = out;
-    } else if ((*in)->flags & LAYOUT_ROW && arr_can_donate_to(*in, out, be)) {
+    } else if ((*in)->flags & LAYOUT_ROW && arr_can_donate_to(*in, out, x->strm)) {
         arr_share_all(out, *in);
     } else {
         TRY(arr_alloc(out, be));

@@ -53,7 +53,7 @@ out:
 static void slot_release_refs(struct vk_slot *slot)
 {
     for (size_t i = 0; i < slot->held.n; i++)
-        buf_unref(&slot->held.v[i]);
+        buf_release(&slot->held.v[i], slot->held_for);
     slot->held.n = 0;
     slot->args_used = 0;
 }
@@ -470,12 +470,13 @@ void vk_strm_close(struct strm *strm)
     atomic_store(&s->strm, NULL);
 }
 
-static enum err slot_hold(struct vk_slot *slot, struct buf *const *bufs, size_t n)
+static enum err slot_hold(struct vk_slot *slot, int stream_index, struct buf *const *bufs, size_t n)
 {
     enum err err = VEC_RESERVE(&slot->held, n);
 
+    slot->held_for = stream_index;
     for (size_t i = 0; i < n && !err; i++)
-        slot->held.v[slot->held.n++] = buf_ref(bufs[i]);
+        slot->held.v[slot->held.n++] = buf_hold(bufs[i], stream_index);
     return err;
 }
 
@@ -490,11 +491,11 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
     if (err)
         return err;
     if (s->enc.slot) /* open: nobody else touches it */
-        return slot_hold(s->enc.slot, bufs, n);
+        return slot_hold(s->enc.slot, strm->index, bufs, n);
     /* Nothing open: the newest commit is the last that can use them. */
     pthread_mutex_lock(&s->lock);
     if (s->newest)
-        err = slot_hold(s->newest, bufs, n);
+        err = slot_hold(s->newest, strm->index, bufs, n);
     pthread_mutex_unlock(&s->lock);
     return err;
 }

@@ -26,6 +26,7 @@ struct vk_slot {
     bool idle;              /* references dropped; free once nobody waits for the fence */
     int pins;               /* threads waiting for the fence */
     VEC(struct buf *) held; /* references dropped at retirement */
+    int held_for;           /* index of the stream whose work holds them */
     struct vk_buf *args;    /* argument blocks, filled from the front */
     size_t args_used;
     struct trace_slot trace;
