@@ -22,6 +22,8 @@ mesa-vulkan-drivers            Vulkan drivers, with a software device
 vulkan-validationlayers        validation layers for the tests
 libopenblas-dev                matrix products on the CPU
 liblapacke-dev                 linear algebra on the CPU
+libcjson-dev                   JSON: model settings, safetensors headers
+zlib1g-dev                     compressed npz archives
 libcmocka-dev                  C unit tests
 "
 names=$(awk 'NF { print $1 }' <<<"$packages")
@@ -39,7 +41,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in cc c++ cmake ninja pkg-config python3 clang-format glslc spirv-val; do
         command -v "$tool" >/dev/null || absent="$absent $tool"
     done
-    for module in openblas lapacke cmocka; do
+    for module in openblas lapacke libcjson zlib cmocka; do
         pkg-config --exists "$module" 2>/dev/null || absent="$absent $module"
     done
     python3 -c "import numpy" 2>/dev/null || absent="$absent numpy"
