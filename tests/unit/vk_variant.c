@@ -1,5 +1,6 @@
 /* Kernel variants: they are counted, can be switched off, and one that cannot be built gives way to
  * the next without a change of the result. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -314,10 +315,100 @@ static void test_print(void **state)
     (void)state;
     assert_non_null(f);
     run(&sums);
-    variant_print(f);
+    variant_print(f, NULL);
     fclose(f);
-    assert_non_null(strstr(text, "1  REDUCE: REDUCE_ROWS_WIDE taken\n"));
+    assert_non_null(strstr(text,
+                           "1  REDUCE: REDUCE_ROWS_WIDE taken, by outputs x elements of each\n"
+                           "           1      4-7 x 128-255\n"));
     assert_null(strstr(text, "REDUCE_COLS"));
+}
+
+static void test_print_one_family(void **state)
+{
+    char text[4096] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+
+    (void)state;
+    assert_non_null(f);
+    run(&sums);
+    run(&softmax);
+    variant_print(f, "SOFT");
+    fclose(f);
+    assert_non_null(strstr(text, "1  SOFTMAX: SOFTMAX_ROW taken, by rows x row length\n"));
+    assert_null(strstr(text, "REDUCE"));
+}
+
+/* ---- shapes ---- */
+
+#define THREADS 4
+#define HITS 20000
+
+/* Sizes from 1 to 2^40 in three dimensions, the same order of them in every thread. */
+static void *take_many(void *arg)
+{
+    struct rng r = { 7 };
+
+    for (int i = 0; i < HITS; i++) {
+        struct variant_problem p = { .sizes = "a x b x c" };
+        for (int k = 0; k < 3; k++)
+            p.size[k] = (int64_t)1 << rng_below(&r, *(int *)arg);
+        assert_true(variant_takes(VARIANT_TILED_32X32, VARIANT_FITS, &p));
+    }
+    return NULL;
+}
+
+static void take_in_threads(int max_log2)
+{
+    pthread_t thread[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, take_many, &max_log2), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(variant_hits(VARIANT_TILED_32X32), THREADS * HITS);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    run(&sums);
+    run(&sums);
+    assert_int_equal(variant_hits_of(VARIANT_REDUCE_ROWS_WIDE, (int64_t[]){ 6, 128, 0, 0 }), 2);
+    assert_int_equal(variant_hits_of(VARIANT_REDUCE_ROWS_WIDE, (int64_t[]){ 4, 255, 0, 0 }), 2);
+    assert_int_equal(variant_hits_of(VARIANT_REDUCE_ROWS_WIDE, (int64_t[]){ 8, 128, 0, 0 }), 0);
+    assert_int_equal(variant_hits_of(VARIANT_REDUCE_ROWS, (int64_t[]){ 6, 128, 0, 0 }), 0);
+}
+
+static void test_shapes_of_many_threads(void **state)
+{
+    uint64_t sum = 0;
+
+    (void)state;
+    take_in_threads(8);
+    for (int i = 0; i < 8 * 8 * 8; i++)
+        sum += variant_hits_of(
+            VARIANT_TILED_32X32,
+            (int64_t[]){ (int64_t)1 << i / 64, (int64_t)1 << i / 8 % 8, (int64_t)1 << i % 8, 0 });
+    assert_int_equal(sum, THREADS * HITS);
+}
+
+/* More shapes than there is room for: the rest is counted together. */
+static void test_too_many_shapes(void **state)
+{
+    static char text[1 << 18];
+    FILE *f = fmemopen(text, sizeof text, "w");
+    unsigned long long n, sum = 0;
+
+    (void)state;
+    assert_non_null(f);
+    take_in_threads(41);
+    variant_print(f, "MATMUL");
+    fclose(f);
+    char *line = strchr(text, '\n');
+    assert_non_null(strstr(text, "hits of further shapes"));
+    for (; line && sscanf(line, "%llu", &n) == 1; line = strchr(line + 1, '\n'))
+        sum += n;
+    assert_int_equal(sum, THREADS * HITS);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
@@ -325,9 +416,19 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_counts),          CASE(test_shared_setting),          CASE(test_own_settings),
-        CASE(test_softmax_setting), CASE(test_reduce_gives_way),        CASE(test_matmul_gives_way),
-        CASE(test_what_gives_way),  CASE(test_rejects_are_logged_once), CASE(test_print),
+        CASE(test_counts),
+        CASE(test_shared_setting),
+        CASE(test_own_settings),
+        CASE(test_softmax_setting),
+        CASE(test_reduce_gives_way),
+        CASE(test_matmul_gives_way),
+        CASE(test_what_gives_way),
+        CASE(test_rejects_are_logged_once),
+        CASE(test_print),
+        CASE(test_print_one_family),
+        CASE(test_shapes),
+        CASE(test_shapes_of_many_threads),
+        CASE(test_too_many_shapes),
     };
 
     return cmocka_run_group_tests_name("vk_variant", tests, nd_open, NULL);

@@ -173,7 +173,7 @@ static void describe(char *text, size_t size, const void *data)
 static enum err choose_transpose(const struct vk_pipe **pipe, struct plane *p,
                                  const struct elem_job *job, size_t bytes)
 {
-    struct variant_problem problem = { describe, job };
+    struct variant_problem problem = { describe, job, "elements", { (int64_t)job->n } };
     enum err err;
 
     *pipe = NULL;

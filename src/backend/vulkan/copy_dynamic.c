@@ -14,6 +14,7 @@ struct job {
     const struct be_start *start[OPERANDS];
     uint64_t addr[OPERANDS];
     size_t item;
+    int64_t n;        /* elements */
     struct nest nest; /* in elements, then in units */
     int64_t per_unit; /* elements */
 };
@@ -81,7 +82,7 @@ static void describe(char *text, size_t size, const void *data)
 static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
-    struct variant_problem problem = { describe, j };
+    struct variant_problem problem = { describe, j, "elements", { j->n } };
     size_t bytes;
     enum err err;
 
@@ -149,7 +150,8 @@ out:
 enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
 {
     struct job j = { .start = { c->src_start, c->dst_start },
-                     .item = dt_size((enum dtype)c->dst->dtype) };
+                     .item = dt_size((enum dtype)c->dst->dtype),
+                     .n = (int64_t)shp_size(c->shape) };
     struct copy_dynamic_args a = { 0 };
     uint32_t workgroup = launch_workgroup();
     const struct vk_pipe *pipe;
@@ -164,7 +166,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     count_in_units(&j);
     a.src_addr = j.addr[SRC];
     a.dst_addr = j.addr[DST];
-    a.n = shp_size(c->shape) / (uint64_t)j.per_unit;
+    a.n = (uint64_t)(j.n / j.per_unit);
     TRY(put_walk(&a.src_walk, &j, SRC, e));
     TRY(put_walk(&a.dst_walk, &j, DST, e));
     TRY(put_start(&a.src_start, &j, SRC, e));

@@ -125,7 +125,9 @@ static void describe(char *text, size_t size, const void *data)
 /* Several elements at a time, or one because of `why`: two classes of one kernel. */
 static void count_class(const struct elem_job *job, enum variant_reason why)
 {
-    struct variant_problem problem = { describe, job };
+    struct variant_problem problem = {
+        describe, job, "elements x instructions", { (int64_t)job->n, job->fx->n_ins }
+    };
 
     if (!variant_takes(VARIANT_ELEMENTWISE_WIDE, why, &problem))
         variant_takes(VARIANT_ELEMENTWISE_NARROW, VARIANT_FITS, &problem);

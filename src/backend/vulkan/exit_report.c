@@ -33,7 +33,7 @@ static void report(void)
         report_hazards();
     if (gate_on(GATE_VK_STATS)) {
         stat_print(stderr);
-        variant_print(stderr);
+        variant_print(stderr, NULL);
     }
 }
 

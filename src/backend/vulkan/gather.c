@@ -25,6 +25,7 @@ struct job {
     const struct arr *src;
     uint64_t src_addr;
     struct nest slice; /* over the source, in elements, then in units */
+    size_t n, slice_n; /* elements of the output and of a slice */
     int64_t per_unit;  /* elements */
 };
 
@@ -87,7 +88,10 @@ static void describe(char *text, size_t size, const void *data)
 static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
-    struct variant_problem problem = { describe, j };
+    struct variant_problem problem = { describe,
+                                       j,
+                                       "slices x elements of each",
+                                       { (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n } };
     int64_t bytes;
     enum err err;
 
@@ -111,6 +115,7 @@ static void collapse_slice(struct job *j)
 
     for (int i = 0; i < shape.ndim; i++)
         shape.d[i] = j->p->slice_size[i];
+    j->slice_n = shp_size(&shape);
     shp_collapse(&j->slice, &shape, &strides, 1);
 }
 
@@ -120,10 +125,7 @@ static enum err set_slice(struct gather_args *a, struct job *j, struct vk_enc *e
     int last = s->ndim - 1;
     struct walk_args walk;
 
-    a->slice = 1;
-    for (int i = 0; i <= last; i++)
-        a->slice *= (uint64_t)s->dim[i];
-    a->slice /= (uint64_t)j->per_unit;
+    a->slice = j->slice_n / (uint64_t)j->per_unit;
     if (j->per_unit > 1) {
         s->dim[last] /= j->per_unit;
         for (int i = 0; i < last; i++)
@@ -175,7 +177,7 @@ out:
 
 static enum err encode(const struct exec *x, struct vk_enc *e)
 {
-    struct job j = { .p = x->node->params, .src = x->in[0] };
+    struct job j = { .p = x->node->params, .src = x->in[0], .n = x->out[0]->size };
     struct gather_args a = { .n_index = (uint32_t)j.p->n_axes };
     uint32_t workgroup = launch_workgroup();
     const struct vk_pipe *pipe;
@@ -188,7 +190,7 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
     TRY(set_indices(&a, &j, e, x->in + 1));
     TRY(vk_enc_write(e, &a.out_addr, x->out[0]));
     a.src_addr = j.src_addr;
-    a.n = x->out[0]->size / (uint64_t)j.per_unit;
+    a.n = j.n / (uint64_t)j.per_unit;
     TRY(vk_enc_dispatch(
         e, pipe, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));

@@ -369,7 +369,9 @@ static bool takes(const struct variant *v, struct geometry *g, const struct mm_p
         why = suits(v, g, q);
     if (v->id == VARIANT_COUNT)
         return why == VARIANT_FITS;
-    return variant_takes(v->id, why, &(struct variant_problem){ describe, q });
+    return variant_takes(v->id, why,
+                         &(struct variant_problem){
+                             describe, q, "m x n x k x batch", { q->m, q->n, q->k, q->n_batch } });
 }
 
 void mm_pick(struct mm_choice *out, const struct mm_problem *q)

@@ -120,7 +120,10 @@ static enum variant_reason judge(const struct variant *v, const struct vk_reduct
 static const struct variant *choose_variant(const struct vk_reduction *r, uint64_t in_addr)
 {
     const struct variant *v = variants;
-    struct variant_problem problem = { describe, r };
+    struct variant_problem problem = { describe,
+                                       r,
+                                       "outputs x elements of each",
+                                       { (int64_t)r->plan->n_out, (int64_t)r->plan->n_red } };
 
     while (v->walk != r->plan->walk || !variant_takes(v->id, judge(v, r, in_addr), &problem))
         v++;

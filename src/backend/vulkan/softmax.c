@@ -140,7 +140,10 @@ static void describe(char *text, size_t size, const void *data)
 
 static enum err choose(const struct vk_pipe **pipe, struct team *t)
 {
-    struct variant_problem problem = { describe, t };
+    int32_t row_len = t->in->shape[t->in->ndim - 1];
+    struct variant_problem problem = {
+        describe, t, "rows x row length", { (int64_t)t->in->size / row_len, row_len }
+    };
     enum variant_id id;
     enum err err;
 

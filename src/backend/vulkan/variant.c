@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "backend/vulkan/device.h"
 #include "core/gate.h"
@@ -82,6 +83,61 @@ static void log_reject(enum variant_id id, enum variant_reason why, const struct
         log_warn("%s", line);
 }
 
+/* ---- hits by shape ---- */
+
+#define LOG2_BITS 6 /* of a bucket: one more than the exponent, 0 for no size */
+#define MAX_SHAPES 1024
+#define MAX_PROBES 32 /* a full table must not cost more than an empty one */
+
+/* Open addressing without a lock: a slot gets its key once and keeps it. */
+static struct shape_count {
+    _Atomic uint64_t key; /* 0: free */
+    _Atomic uint64_t hits;
+} shapes[MAX_SHAPES];
+static _Atomic uint64_t shapes_left_out; /* hits that found no slot */
+static const char *_Atomic size_names[VARIANT_COUNT];
+
+static uint64_t bucket_of(int64_t size)
+{
+    return size > 0 ? 64 - (uint64_t)__builtin_clzll((uint64_t)size) : 0;
+}
+
+static uint64_t shape_key(enum variant_id id, const int64_t *size)
+{
+    uint64_t key = (uint64_t)id + 1;
+
+    for (int i = 0; i < VARIANT_SIZES; i++)
+        key = key << LOG2_BITS | bucket_of(size[i]);
+    return key;
+}
+
+/* The slot of the key: its own, or a free one; NULL if there is none near by. */
+static struct shape_count *find_shape(uint64_t key)
+{
+    size_t at = hash_mix(HASH_SEED, key) % MAX_SHAPES;
+
+    for (size_t i = 0; i < MAX_PROBES; i++, at = (at + 1) % MAX_SHAPES) {
+        uint64_t found = atomic_load_explicit(&shapes[at].key, memory_order_relaxed);
+        if (!found || found == key)
+            return &shapes[at];
+    }
+    return NULL;
+}
+
+static void count_shape(enum variant_id id, const struct variant_problem *p)
+{
+    uint64_t key = shape_key(id, p->size);
+    struct shape_count *s;
+
+    atomic_store_explicit(&size_names[id], p->sizes, memory_order_relaxed);
+    while ((s = find_shape(key))) {
+        uint64_t found = 0;
+        if (atomic_compare_exchange_strong(&s->key, &found, key) || found == key)
+            break;
+    }
+    atomic_fetch_add_explicit(s ? &s->hits : &shapes_left_out, 1, memory_order_relaxed);
+}
+
 /* ---- the choice ---- */
 
 /* What the family has not asked. */
@@ -100,6 +156,8 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
         why = check(id);
     if (why == VARIANT_FITS) {
         atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
+        if (p->sizes)
+            count_shape(id, p);
         return true;
     }
     atomic_fetch_add_explicit(&rejects[id][why], 1, memory_order_relaxed);
@@ -134,6 +192,14 @@ uint64_t variant_rejects(enum variant_id id, enum variant_reason why)
     return atomic_load_explicit(&rejects[id][why], memory_order_relaxed);
 }
 
+uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES])
+{
+    uint64_t key = shape_key(id, size);
+    const struct shape_count *s = find_shape(key);
+
+    return s && atomic_load(&s->key) == key ? atomic_load(&s->hits) : 0;
+}
+
 void variant_reset(void)
 {
     for (int i = 0; i < VARIANT_COUNT; i++) {
@@ -142,28 +208,97 @@ void variant_reset(void)
         for (int r = 0; r < VARIANT_REASONS; r++)
             atomic_store(&rejects[i][r], 0);
     }
+    for (int i = 0; i < MAX_SHAPES; i++) {
+        atomic_store(&shapes[i].key, 0);
+        atomic_store(&shapes[i].hits, 0);
+    }
+    atomic_store(&shapes_left_out, 0);
     pthread_mutex_lock(&seen.lock);
     memset(seen.hash, 0, sizeof seen.hash);
     seen.n = 0;
     pthread_mutex_unlock(&seen.lock);
 }
 
-static void print_line(FILE *out, uint64_t n, enum variant_id id, const char *what)
+/* ---- the report ---- */
+
+/* " x 1024-2047"; a bucket of one size is that size. */
+static void print_bucket(FILE *out, uint64_t bucket, const char *before)
 {
-    if (n)
-        fprintf(out, "%12" PRIu64 "  %s: %s %s\n", n, rows[id].family, rows[id].name, what);
+    uint64_t first = (uint64_t)1 << (bucket - 1), last = first + (first - 1);
+
+    if (first == last)
+        fprintf(out, "%s%" PRIu64, before, first);
+    else
+        fprintf(out, "%s%" PRIu64 "-%" PRIu64, before, first, last);
 }
 
-void variant_print(FILE *out)
+static void print_shape(FILE *out, const struct shape_count *s)
 {
-    char what[64];
+    uint64_t key = atomic_load(&s->key);
+    const char *before = "      ";
 
-    for (int i = 0; i < VARIANT_COUNT; i++)
-        print_line(out, variant_hits((enum variant_id)i), (enum variant_id)i, "taken");
-    for (int i = 0; i < VARIANT_COUNT; i++)
-        for (int r = 0; r < VARIANT_REASONS; r++) {
-            snprintf(what, sizeof what, "refused: %s", reason_text[r]);
-            print_line(out, variant_rejects((enum variant_id)i, (enum variant_reason)r),
-                       (enum variant_id)i, what);
-        }
+    fprintf(out, "%12" PRIu64, atomic_load(&s->hits));
+    for (int shift = LOG2_BITS * (VARIANT_SIZES - 1); shift >= 0; shift -= LOG2_BITS) {
+        uint64_t bucket = key >> shift & ((1 << LOG2_BITS) - 1);
+        if (!bucket)
+            break;
+        print_bucket(out, bucket, before);
+        before = " x ";
+    }
+    fputc('\n', out);
+}
+
+/* Most hits first. */
+static int by_hits(const void *a, const void *b)
+{
+    uint64_t x = atomic_load(&(*(const struct shape_count *const *)a)->hits);
+    uint64_t y = atomic_load(&(*(const struct shape_count *const *)b)->hits);
+
+    return (x < y) - (x > y);
+}
+
+static void print_shapes(FILE *out, enum variant_id id)
+{
+    const struct shape_count *found[MAX_SHAPES];
+    size_t n = 0;
+
+    for (size_t i = 0; i < MAX_SHAPES; i++)
+        if (atomic_load(&shapes[i].key) >> (LOG2_BITS * VARIANT_SIZES) == (uint64_t)id + 1)
+            found[n++] = &shapes[i];
+    qsort(found, n, sizeof found[0], by_hits);
+    for (size_t i = 0; i < n; i++)
+        print_shape(out, found[i]);
+}
+
+static void print_hits(FILE *out, enum variant_id id)
+{
+    const char *names = atomic_load(&size_names[id]);
+
+    if (!variant_hits(id))
+        return;
+    fprintf(out, "%12" PRIu64 "  %s: %s taken%s%s\n", variant_hits(id), rows[id].family,
+            rows[id].name, names ? ", by " : "", names ? names : "");
+    print_shapes(out, id);
+}
+
+static void print_rejects(FILE *out, enum variant_id id)
+{
+    for (int why = 0; why < VARIANT_REASONS; why++) {
+        uint64_t n = variant_rejects(id, (enum variant_reason)why);
+        if (n)
+            fprintf(out, "%12" PRIu64 "  %s: %s refused: %s\n", n, rows[id].family, rows[id].name,
+                    reason_text[why]);
+    }
+}
+
+void variant_print(FILE *out, const char *family)
+{
+    for (int i = 0; i < VARIANT_COUNT; i++) {
+        if (family && strncmp(rows[i].family, family, strlen(family)) != 0)
+            continue;
+        print_hits(out, (enum variant_id)i);
+        print_rejects(out, (enum variant_id)i);
+    }
+    if (atomic_load(&shapes_left_out))
+        fprintf(out, "%12" PRIu64 "  hits of further shapes\n", atomic_load(&shapes_left_out));
 }

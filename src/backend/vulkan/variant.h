@@ -30,11 +30,17 @@ enum variant_reason {
     VARIANT_REASONS
 };
 
-/* What is to be done, for log lines: writes its dtypes and sizes. Called only where the family's
- * rejects are logged. */
+#define VARIANT_SIZES 4
+
+/* What is to be done. */
 struct variant_problem {
+    /* For log lines: writes dtypes and sizes. Called only where the family's rejects are logged. */
     void (*describe)(char *text, size_t size, const void *data);
     const void *data;
+    /* The sizes that matter, from the first to one that is 0, and what they are called, such as
+     * "m x n x k": hits are counted by their powers of two. Static; may be NULL. */
+    const char *sizes;
+    int64_t size[VARIANT_SIZES];
 };
 
 /* As in the settings. Borrowed. */
@@ -52,7 +58,11 @@ bool variant_gives_way(enum variant_id id, enum err err);
 
 uint64_t variant_hits(enum variant_id id);
 uint64_t variant_rejects(enum variant_id id, enum variant_reason why);
+/* Hits of problems whose sizes lie between the same powers of two as these, which end with a 0
+ * where they are fewer. */
+uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES]);
 /* Zeroes the counters and forgets failures and what was logged. For tests. */
 void variant_reset(void);
-/* Counters that are not zero, a line each. */
-void variant_print(FILE *out);
+/* Counters that are not zero, a line each. Only families whose name begins with family, where it is
+ * not NULL. */
+void variant_print(FILE *out, const char *family);
