@@ -124,6 +124,9 @@ struct be {
     void (*slot_free)(void *slot);
     /* Text for `mlx info`: device, driver, memory, capabilities, what is missing. */
     void (*describe)(FILE *out);
+    /* What the backend has counted beyond stat.def, for the report at exit; only of the kernel
+     * families whose name contains family, where it is not NULL. Optional. */
+    void (*stats)(FILE *out, const char *family);
 };
 
 extern const struct be be_cpu;

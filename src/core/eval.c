@@ -10,6 +10,8 @@
 #include "core/sched.h"
 #include "core/stat.h"
 #include "core/tape.h"
+#include "core/times.h"
+#include "core/trace.h"
 
 /* More counted tasks in flight than this and eval waits for one (contract 3.6). */
 #define MAX_ACTIVE_TASKS 10
@@ -167,6 +169,8 @@ static enum err dispatch(const struct exec *x)
         return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the %s backend.",
                        op_name((enum op_id)x->node->op), dt_name((enum dtype)x->out[0]->dtype),
                        be->name);
+    times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
+                                           : op_name((enum op_id)x->node->op));
     return fn(x);
 }
 
@@ -311,13 +315,17 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     }
     TRY(open_stream(&os, e, s));
     TRY(wait_for_inputs(e, s, nodes, n));
+    int64_t begin = trace_span_begin();
     TRY(plan_get(&plan, s, nodes, n));
+    trace_span_end_n("plan", begin, n);
+    begin = trace_span_begin();
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
         struct plan_step *step = &plan->step[i];
         TRY(step->fx ? run_program(os, plan, step, nodes) : run_plain(os, step, nodes[step->node]));
         TRY(throttle(e));
     }
+    trace_span_end_n("encode", begin, plan->n_step);
     if (fence) {
         ev_unref(&os->fence);
         TRY(ev_new(&os->fence, s));
@@ -401,9 +409,11 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
 {
     struct eval e = { .async = async };
     struct tape tape = { 0 };
+    int64_t begin = trace_span_begin();
     enum err err;
 
     TRY(tape_build(&tape, outs, n, async));
+    trace_span_end_n("tape", begin, tape.n);
     if (tape.n == 0) {
         if (!async)
             err = wait_all(outs, n);
@@ -417,6 +427,7 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
     if (!err && !async)
         err = wait_all(outs, n);
 out:
+    trace_span_end_n(async ? "async_eval" : "eval", begin, tape.n);
     tape_fini(&tape);
     return err;
 }

@@ -5,6 +5,7 @@
 #include "core/hash.h"
 #include "core/plan_build.h"
 #include "core/stat.h"
+#include "core/trace.h"
 
 /* ---- structure keys ---- */
 
@@ -149,6 +150,7 @@ static struct plan *lookup(const struct plan_cache *c, const struct plan_run *r)
 static enum err build(struct plan **out, const struct plan_run *r)
 {
     struct plan *p = mem_alloc(sizeof *p);
+    int64_t begin = trace_span_begin();
     enum err err = ERR_NO_MEMORY;
 
     if (!p)
@@ -161,6 +163,7 @@ static enum err build(struct plan **out, const struct plan_run *r)
     memcpy(p->key, r->key.v, r->key.n * sizeof p->key[0]);
     TRY(plan_build(p, r));
     stat_add(STAT_PLAN_BUILDS, 1);
+    trace_span_end_n("build plan", begin, r->n);
     *out = p;
     p = NULL;
 out:

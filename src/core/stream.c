@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "core/gate.h"
 #include "core/log.h"
+#include "core/report.h"
 
 #include <strings.h>
 
@@ -37,6 +38,7 @@ static void try_open(enum dev_type type)
     struct err_note before = { .code = ERR_OK };
 
     err_note_take(&before, ERR_RUNTIME); /* the text of an error that is on its way */
+    report_register();
     pthread_mutex_lock(&open_lock);
     if (atomic_load(&open_states[type]) == OPEN_UNKNOWN) {
         enum err err =

@@ -1,9 +1,5 @@
 #include "support/vk.h"
 
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/kernels/args.h"
 #include "support/testing.h"
@@ -55,30 +51,4 @@ const uint32_t *vkt_read(struct strm *s, struct arr *a)
     assert_ok(strm_synchronize(s));
     assert_ok(buf_host(&host, a->buf));
     return (const uint32_t *)((const char *)host + a->offset);
-}
-
-/* cmocka reports a failed check by leaving the test function, so the child runs the function as a
- * test of its own. */
-static void (*child_fn)(void);
-
-static void run_child(void **state)
-{
-    (void)state;
-    child_fn();
-}
-
-bool vkt_in_child(void (*fn)(void), const char *const *settings)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(run_child) };
-    int status = 1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        for (; settings && settings[0]; settings += 2)
-            setenv(settings[0], settings[1], 1);
-        child_fn = fn;
-        exit(cmocka_run_group_tests_name("child", tests, NULL, NULL));
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
 }

@@ -26,7 +26,3 @@ void vkt_encode(struct strm *s, const struct vkt_probe *p);
 
 /* Waits for the stream, fails the test on an error, and gives the elements on the host. */
 const uint32_t *vkt_read(struct strm *s, struct arr *a);
-
-/* A child process runs fn, with settings (name, value pairs ended by NULL) in its environment. True
- * if it returned without a failed check. The parent must not have opened the device. */
-bool vkt_in_child(void (*fn)(void), const char *const *settings);

@@ -1,4 +1,5 @@
 /* GPU memory: splitting of blocks, the three strategies, the cache, exhaustion. */
+#include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
@@ -151,9 +152,9 @@ static void staged_child(void)
 static void test_strategies(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(unified_child, (const char *[]){ "MLX_VK_MEMORY", "unified", NULL }));
-    assert_true(vkt_in_child(bar_child, (const char *[]){ "MLX_VK_MEMORY", "bar", NULL }));
-    assert_true(vkt_in_child(staged_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
+    assert_true(test_in_child(unified_child, (const char *[]){ "MLX_VK_MEMORY", "unified", NULL }));
+    assert_true(test_in_child(bar_child, (const char *[]){ "MLX_VK_MEMORY", "bar", NULL }));
+    assert_true(test_in_child(staged_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
 }
 
 static void unknown_child(void)
@@ -164,7 +165,7 @@ static void unknown_child(void)
 static void test_unknown_strategy(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(unknown_child, (const char *[]){ "MLX_VK_MEMORY", "magic", NULL }));
+    assert_true(test_in_child(unknown_child, (const char *[]){ "MLX_VK_MEMORY", "magic", NULL }));
 }
 
 /* A copy made by several threads at once. */
@@ -189,7 +190,7 @@ static void mirrors_child(void)
 static void test_mirrors(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(mirrors_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
+    assert_true(test_in_child(mirrors_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
 }
 
 /* ---- cache, limits, exhaustion: in this process, from here on with the device open ---- */

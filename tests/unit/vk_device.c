@@ -1,5 +1,6 @@
 /* Opening the device: what is there, what is missing, and that the process goes on either way.
  * Every case runs in a process of its own, because the device is opened once. */
+#include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
@@ -117,26 +118,26 @@ static void no_match(void)
 static void test_open(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(usable, NULL));
-    assert_true(vkt_in_child(usable, SETTINGS("MLX_VK_DEVICE", "0")));
+    assert_true(test_in_child(usable, NULL));
+    assert_true(test_in_child(usable, SETTINGS("MLX_VK_DEVICE", "0")));
 }
 
 static void test_validation_layer(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(usable, SETTINGS("MLX_VK_VALIDATE", "1")));
+    assert_true(test_in_child(usable, SETTINGS("MLX_VK_VALIDATE", "1")));
 }
 
 static void test_missing_parts(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(no_library, SETTINGS("MLX_VK_LIBRARY", "libnonesuch.so")));
-    assert_true(vkt_in_child(not_vulkan, SETTINGS("MLX_VK_LIBRARY", "libc.so.6")));
-    assert_true(vkt_in_child(no_driver, SETTINGS("VK_ICD_FILENAMES", "/nonexistent.json",
-                                                 "VK_DRIVER_FILES", "/nonexistent.json")));
-    assert_true(vkt_in_child(no_device, NULL));
-    assert_true(vkt_in_child(below_floor, NULL));
-    assert_true(vkt_in_child(no_match, SETTINGS("MLX_VK_DEVICE", "nonesuch")));
+    assert_true(test_in_child(no_library, SETTINGS("MLX_VK_LIBRARY", "libnonesuch.so")));
+    assert_true(test_in_child(not_vulkan, SETTINGS("MLX_VK_LIBRARY", "libc.so.6")));
+    assert_true(test_in_child(no_driver, SETTINGS("VK_ICD_FILENAMES", "/nonexistent.json",
+                                                  "VK_DRIVER_FILES", "/nonexistent.json")));
+    assert_true(test_in_child(no_device, NULL));
+    assert_true(test_in_child(below_floor, NULL));
+    assert_true(test_in_child(no_match, SETTINGS("MLX_VK_DEVICE", "nonesuch")));
 }
 
 /* Every queue is handed out before one is shared. */
@@ -152,7 +153,7 @@ static void queues(void)
 static void test_queues(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(queues, NULL));
+    assert_true(test_in_child(queues, NULL));
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* What happens when the driver fails: a clear text, the right code, nobody hangs, the process and
  * the CPU go on. Every case runs in a process of its own, because a lost device stays lost. */
+#include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
@@ -238,7 +239,7 @@ static void test_faults(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        if (!vkt_in_child(cases[i].fn, cases[i].settings))
+        if (!test_in_child(cases[i].fn, cases[i].settings))
             fail_msg("%s", cases[i].name);
 }
 

@@ -1,4 +1,5 @@
 /* Pipelines: found by key and specialization, built once by many threads, kept on disk. */
+#include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
@@ -223,7 +224,7 @@ static void opens_only(void)
 
 static bool run(void (*fn)(void))
 {
-    return vkt_in_child(fn, (const char *[]){ "MLX_VK_CACHE_DIR", folder, NULL });
+    return test_in_child(fn, (const char *[]){ "MLX_VK_CACHE_DIR", folder, NULL });
 }
 
 static void damage(const char *how)
@@ -283,16 +284,16 @@ static void test_damaged_files(void **state)
 static void test_unwritable_folder(void **state)
 {
     (void)state;
-    assert_true(vkt_in_child(complains_once,
-                             (const char *[]){ "MLX_VK_CACHE_DIR", "/dev/null/nowhere", NULL }));
+    assert_true(test_in_child(complains_once,
+                              (const char *[]){ "MLX_VK_CACHE_DIR", "/dev/null/nowhere", NULL }));
 }
 
 static void test_switched_off(void **state)
 {
     (void)state;
     assert_true(
-        vkt_in_child(build_one, (const char *[]){ "MLX_VK_CACHE_DIR", folder,
-                                                  "MLX_VK_ENABLE_PIPELINE_CACHE", "0", NULL }));
+        test_in_child(build_one, (const char *[]){ "MLX_VK_CACHE_DIR", folder,
+                                                   "MLX_VK_ENABLE_PIPELINE_CACHE", "0", NULL }));
     assert_null(file_in_folder());
 }
 

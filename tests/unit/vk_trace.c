@@ -1,4 +1,5 @@
-/* The trace file: GPU dispatches by kernel name, CPU spans, loadable as JSON. */
+/* The trace file and the times of kernels: what the GPU adds to them. */
+#include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
@@ -6,31 +7,57 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backend/vulkan/trace.h"
+#include "core/stat.h"
+#include "core/times.h"
+#include "core/trace.h"
 
 static char path[] = "vk_trace_XXXXXX";
 
-static void traced(void)
+static void probe_five_times(void)
 {
     struct strm *s = vkt_stream();
     struct arr *a = vkt_array(s, 1000);
-    int64_t begin = trace_span_begin();
 
-    assert_true(trace_is_on());
     for (int i = 0; i < 5; i++)
         vkt_encode(s, &(struct vkt_probe){ .in = i ? a : NULL, .out = a, .mul = 1, .add = 1 });
     assert_int_equal(vkt_read(s, a)[0], 5);
-    trace_span_end("the test's span", begin);
     arr_unref(&a);
 }
 
-static int count(const char *text, const char *what)
+static void traced(void)
 {
-    int n = 0;
+    int64_t begin = trace_span_begin();
 
-    for (; (text = strstr(text, what)); text++)
-        n++;
-    return n;
+    assert_true(trace_is_on());
+    probe_five_times();
+    trace_span_end("the test's span", begin);
+}
+
+/* The times of kernels add up to the time that the GPU was busy. */
+static void timed(void)
+{
+    struct times_key key = { .device = "gpu", .name = "probe" };
+    uint64_t calls, ns;
+
+    assert_false(trace_is_on());
+    assert_true(times_are_on());
+    probe_five_times();
+    times_get(&calls, &ns, &key);
+    assert_int_equal(calls, 5);
+    assert_true(ns > 0);
+    assert_true(ns <= stat_get(STAT_GPU_NANOSECONDS));
+}
+
+/* Without statistics only command buffers have timestamps. */
+static void busy_only(void)
+{
+    struct times_key key = { .device = "gpu", .name = "probe" };
+    uint64_t calls, ns;
+
+    probe_five_times();
+    times_get(&calls, &ns, &key);
+    assert_int_equal(calls, 0);
+    assert_true(stat_get(STAT_GPU_NANOSECONDS) > 0);
 }
 
 static void test_trace(void **state)
@@ -40,35 +67,43 @@ static void test_trace(void **state)
 
     (void)state;
     assert_true(fd >= 0);
-    assert_true(vkt_in_child(traced, (const char *[]){ "MLX_VK_PROFILE", path, NULL }));
+    assert_true(test_in_child(traced, (const char *[]){ "MLX_VK_PROFILE", path, NULL }));
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     unlink(path);
     assert_true(n > 0);
-    assert_int_equal(count(text, "\"name\":\"probe\""), 5);
-    assert_int_equal(count(text, "the test's span"), 1);
-    assert_int_equal(count(text, "build pipeline"), 1);
-    assert_int_equal(count(text, "{"), count(text, "}"));
+    assert_int_equal(test_count(text, "\"name\":\"probe\""), 5);
+    assert_int_equal(test_count(text, "the test's span"), 1);
+    assert_int_equal(test_count(text, "build pipeline"), 1);
+    assert_true(test_count(text, "\"name\":\"submit\"") >= 1);
+    assert_true(test_count(text, "\"name\":\"wait for the GPU\"") >= 1);
+    assert_int_equal(test_count(text, "{"), test_count(text, "}"));
     assert_int_equal(strncmp(text, "{\"displayTimeUnit\"", 18), 0);
     assert_string_equal(text + n - 3, "]}\n");
 }
 
-static void untraced(void)
+static void test_times(void **state)
 {
-    assert_false(trace_is_on());
-    assert_int_equal(trace_span_begin(), 0);
-    trace_span_end("nothing", 0);
-}
+    static char text[65536];
 
-static void test_off(void **state)
-{
     (void)state;
-    assert_true(vkt_in_child(untraced, NULL));
+    assert_true(test_in_child_text(
+        timed, (const char *[]){ "MLX_VK_TIMING", "1", "MLX_VK_ALGO_STATS", "1", NULL }, text,
+        sizeof text));
+    assert_int_equal(test_count(text, "1 built            4 reused  PIPELINE: probe\n"), 1);
+    assert_int_equal(test_count(text, "dispatches"), 0);
+    assert_true(test_in_child_text(
+        timed, (const char *[]){ "MLX_VK_TIMING", "1", "MLX_VK_STATS", "1", NULL }, text,
+        sizeof text));
+    assert_int_equal(test_count(text, "5  dispatches\n"), 1);
+    assert_int_equal(test_count(text, "100.0%  gpu probe\n"), 1);
+    assert_true(test_in_child(busy_only, (const char *[]){ "MLX_VK_TIMING", "1", NULL }));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_trace), cmocka_unit_test(test_off) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_trace),
+                                        cmocka_unit_test(test_times) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* A stream's worker thread and its queue. */
 #include "backend/cpu/cpu.h"
+#include "core/clock.h"
 #include "core/sched.h"
 #include "core/stat.h"
+#include "core/times.h"
+#include "core/trace.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +15,8 @@
 struct task {
     struct task *next;
     cpu_task_fn run;
-    bool counted; /* sched_task_begin was called for it */
+    const char *op; /* whose time is taken; NULL: none */
+    bool counted;   /* sched_task_begin was called for it */
     _Alignas(16) unsigned char payload[];
 };
 
@@ -45,9 +49,20 @@ static void task_complete(struct encoder *e)
     pthread_mutex_unlock(&e->queue_lock);
 }
 
+static enum err run_timed(struct task *t)
+{
+    int64_t begin = clock_ns();
+    enum err err = t->run(t->payload);
+
+    times_add(&(struct times_key){ .device = "cpu", .name = t->op },
+              (uint64_t)(clock_ns() - begin));
+    trace_span_end(t->op, begin);
+    return err;
+}
+
 static void task_run(struct encoder *e, struct task *t)
 {
-    enum err err = t->run(t->payload);
+    enum err err = t->op ? run_timed(t) : t->run(t->payload);
 
     if (err != ERR_OK)
         strm_note_error(e->strm, err);
@@ -76,6 +91,7 @@ static void *worker(void *arg)
 {
     struct encoder *e = arg;
 
+    trace_name_thread("CPU stream", e->strm->index);
     for (struct task *t = queue_take(e); t; t = queue_take(e)) {
         while (t) {
             struct task *next = t->next;
@@ -115,6 +131,7 @@ static void wait_until(struct encoder *e, uint64_t ticket)
 {
     if (atomic_load(&e->done) >= ticket)
         return;
+    int64_t begin = trace_span_begin();
     stat_add(STAT_HOST_WAITS, 1);
     atomic_fetch_add(&e->waiters, 1);
     pthread_mutex_lock(&e->queue_lock);
@@ -122,6 +139,7 @@ static void wait_until(struct encoder *e, uint64_t ticket)
         pthread_cond_wait(&e->progressed, &e->queue_lock);
     pthread_mutex_unlock(&e->queue_lock);
     atomic_fetch_sub(&e->waiters, 1);
+    trace_span_end("wait for the CPU", begin);
 }
 
 static uint64_t queued_so_far(struct encoder *e)
@@ -147,7 +165,8 @@ static struct task *task_new(cpu_task_fn fn, const void *payload, size_t size)
     return t;
 }
 
-enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size)
+static enum err enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size,
+                        const char *op)
 {
     struct encoder *e = s->priv;
     struct task *t = NULL;
@@ -160,6 +179,7 @@ enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t
         wait_until(e, queued_so_far(e));
         return err;
     }
+    t->op = op;
     if (++e->dispatches % DISPATCHES_PER_TASK == 0) {
         t->counted = true;
         sched_task_begin();
@@ -167,6 +187,11 @@ enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t
     stat_add(STAT_CPU_TASKS, 1);
     queue_put(e, t);
     return ERR_OK;
+}
+
+enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size)
+{
+    return enqueue(s, fn, payload, size, times_op());
 }
 
 struct held {
@@ -271,7 +296,7 @@ static enum err run_wait(void *payload)
 enum err cpu_strm_wait(struct strm *s, struct ev *e)
 {
     struct ev *held = ev_ref(e);
-    enum err err = cpu_enqueue(s, run_wait, &held, sizeof held);
+    enum err err = enqueue(s, run_wait, &held, sizeof held, NULL);
 
     if (err != ERR_OK)
         ev_unref(&held);

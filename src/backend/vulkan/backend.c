@@ -129,4 +129,5 @@ const struct be be_vulkan = {
     .strm_wait = vk_strm_wait,
     .slot_free = mem_free,
     .describe = vk_dev_describe,
+    .stats = vk_stats,
 };

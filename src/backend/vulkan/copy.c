@@ -113,6 +113,7 @@ static enum err transpose(struct vk_enc *e, const struct vk_pipe *pipe, const st
     outside_plane(&rest, n, p);
     TRY(put_batch(e, &a.src_batch, &a.src_walk, &rest, SRC));
     TRY(put_batch(e, &a.dst_batch, &a.dst_walk, &rest, DST));
+    vk_enc_variant(e, VARIANT_TRANSPOSE);
     err = vk_enc_dispatch(e, pipe, &a, sizeof a,
                           launch_grid((uint64_t)a.tiles_a * a.tiles_b * a.n_batch));
 out:

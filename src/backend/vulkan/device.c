@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/stat.h"
+#include "core/trace.h"
 
 #define VALIDATION_LAYER "VK_LAYER_KHRONOS_validation"
 
@@ -387,9 +388,11 @@ enum err vk_queue_submit(struct vk_queue *q, const VkSubmitInfo *info, VkFence f
     if (vk_dev_is_lost())
         return vk_dev_check_lost();
     if (!vk_fault_hit(VK_FAULT_LOST)) {
+        int64_t begin = trace_span_begin();
         pthread_mutex_lock(&q->lock);
         r = vk.QueueSubmit(q->handle, 1, info, fence);
         pthread_mutex_unlock(&q->lock);
+        trace_span_end("submit", begin);
     }
     stat_add(STAT_SUBMITS, 1);
     return vk_check(r, "vkQueueSubmit");
@@ -399,16 +402,20 @@ enum err vk_fence_wait(VkFence fence)
 {
     /* A software device needs the core that a spinning thread would occupy. */
     int64_t until = clock_ns() + (vk_limits_get()->is_software ? 0 : SPIN_NS);
+    int64_t begin = trace_span_begin();
+    const char *call = "vkGetFenceStatus";
     VkResult r;
 
     do {
         r = vk.GetFenceStatus(vk_dev.handle, fence);
-        if (r != VK_NOT_READY)
-            return vk_check(r, "vkGetFenceStatus");
-    } while (clock_ns() < until);
-    stat_add(STAT_HOST_WAITS, 1);
-    return vk_check(vk.WaitForFences(vk_dev.handle, 1, &fence, VK_TRUE, UINT64_MAX),
-                    "vkWaitForFences");
+    } while (r == VK_NOT_READY && clock_ns() < until);
+    if (r == VK_NOT_READY) {
+        stat_add(STAT_HOST_WAITS, 1);
+        call = "vkWaitForFences";
+        r = vk.WaitForFences(vk_dev.handle, 1, &fence, VK_TRUE, UINT64_MAX);
+    }
+    trace_span_end("wait for the GPU", begin);
+    return vk_check(r, call);
 }
 
 void vk_name(VkObjectType type, uint64_t handle, const char *name)

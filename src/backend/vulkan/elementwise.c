@@ -346,6 +346,7 @@ static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
 
     TRY(elem_pipe(&pipe, job->fx, &c, job->slot));
     fill_block(&b, job, &c);
+    vk_enc_variant(e, c.lanes > 1 ? VARIANT_ELEMENTWISE_WIDE : VARIANT_ELEMENTWISE_NARROW);
     if (c.flags & ELEM_ARGS_IN_MEMORY) {
         TRY(vk_enc_args(e, &addr, b.words, b.size));
         err = vk_enc_dispatch(e, pipe, &addr, sizeof addr, grid_of(job, &c));

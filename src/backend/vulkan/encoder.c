@@ -231,19 +231,24 @@ static enum err check_dispatch(size_t push_size, struct vk_grid g)
 static void encode_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, struct vk_grid g)
 {
     struct vk_slot *slot = e->slot;
+    struct timing_dispatch d = { pipe->name, e->has_variant ? e->variant : VARIANT_COUNT };
 
-    if (!trace_is_on()) {
-        vk.CmdDispatch(slot->cmd, g.x, g.y, g.z);
-        return;
-    }
-    trace_dispatch_begin(&slot->trace, slot->cmd);
+    timing_dispatch_begin(&slot->timing, slot->cmd);
     vk.CmdDispatch(slot->cmd, g.x, g.y, g.z);
-    trace_dispatch_end(&slot->trace, slot->cmd, pipe->name);
+    timing_dispatch_end(&slot->timing, slot->cmd, &d);
+    e->has_variant = false;
+}
+
+void vk_enc_variant(struct vk_enc *e, enum variant_id id)
+{
+    e->variant = id;
+    e->has_variant = true;
 }
 
 void vk_enc_drop(struct vk_enc *e)
 {
     hazard_drop(&e->hazard);
+    e->has_variant = false;
     e->dispatches++; /* what was recorded for this one belongs to no later one */
 }
 

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/vulkan/pipeline.h"
+#include "backend/vulkan/variant.h"
 
 struct vk_enc;
 
@@ -32,6 +33,10 @@ void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
 /* A larger argument block: copied to memory the GPU reads fast; its address goes into the push
  * constants. Lives until the command retires. Needs no hazard tracking. */
 MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
+
+/* The next dispatch runs a kernel of this variant: told to the statistics. VARIANT_COUNT: of none.
+ */
+void vk_enc_variant(struct vk_enc *e, enum variant_id id);
 
 struct vk_grid {
     uint32_t x, y, z; /* workgroups */

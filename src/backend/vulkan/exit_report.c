@@ -3,8 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/vulkan/hazard_check.h"
+#include "backend/vulkan/pipeline.h"
 #include "backend/vulkan/variant.h"
 #include "core/gate.h"
 #include "core/stat.h"
@@ -31,14 +33,17 @@ static void report(void)
                 stat_get(STAT_VALIDATION_MESSAGES));
     if (gate_on(GATE_VK_RECORD))
         report_hazards();
-    if (gate_on(GATE_VK_STATS)) {
-        stat_print(stderr);
-        variant_print(stderr, NULL);
-    }
 }
 
 void exit_report_register(void)
 {
-    if (gate_on(GATE_VK_VALIDATE) || gate_on(GATE_VK_RECORD) || gate_on(GATE_VK_STATS))
+    if (gate_on(GATE_VK_VALIDATE) || gate_on(GATE_VK_RECORD))
         atexit(report);
+}
+
+void vk_stats(FILE *out, const char *family)
+{
+    variant_print(out, family);
+    if (!family || strcmp(family, "PIPELINE") == 0)
+        vk_pipe_print(out);
 }

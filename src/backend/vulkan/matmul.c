@@ -242,6 +242,7 @@ static enum err dispatch(struct product *p, const struct launch *l)
         goto out;
     }
     TRY(grid_of(&grid, l->groups));
+    vk_enc_variant(p->enc, c->variant);
     TRY(vk_enc_dispatch(p->enc, pipe, l->args, l->args_size, grid));
 out:
     return err;

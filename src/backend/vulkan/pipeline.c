@@ -1,5 +1,6 @@
 #include "backend/vulkan/pipeline.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,10 +10,10 @@
 #include "backend/vulkan/fault.h"
 #include "backend/vulkan/pipe.h"
 #include "backend/vulkan/pipeline_cache.h"
-#include "backend/vulkan/trace.h"
 #include "core/hash.h"
 #include "core/mem.h"
 #include "core/stat.h"
+#include "core/trace.h"
 
 #define BUCKETS 1024
 #define NAME_MAX_LEN 96
@@ -29,6 +30,7 @@ struct entry {
     uint32_t spec[VK_MAX_SPEC];
     int n_spec;
     uint32_t subgroup_size;
+    uint64_t reused; /* times it was there already */
     char name[NAME_MAX_LEN];
 };
 
@@ -153,6 +155,8 @@ enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p)
     bool build_it = e && e->state == ENTRY_NEW;
     if (build_it)
         e->state = ENTRY_BUILDING;
+    else if (e)
+        e->reused++;
     pthread_mutex_unlock(&table_lock);
     if (!e)
         return ERR_NO_MEMORY;
@@ -209,4 +213,43 @@ enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n)
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     return err_note_raise(&f.note);
+}
+
+/* ---- statistics ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct entry *const *)a)->name, (*(const struct entry *const *)b)->name);
+}
+
+/* Lines of kernels, of which several entries in a row have the same name. */
+static void print_entries(FILE *out, const struct entry *const *e, size_t n)
+{
+    uint64_t n_built = 0, n_reused = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        n_built += e[i]->state == ENTRY_READY;
+        n_reused += e[i]->reused;
+        if (i + 1 < n && strcmp(e[i]->name, e[i + 1]->name) == 0)
+            continue;
+        fprintf(out, "%12" PRIu64 " built %12" PRIu64 " reused  PIPELINE: %s\n", n_built, n_reused,
+                e[i]->name);
+        n_built = n_reused = 0;
+    }
+}
+
+void vk_pipe_print(FILE *out)
+{
+    VEC(const struct entry *) found = { 0 };
+    enum err err = ERR_OK;
+
+    pthread_mutex_lock(&table_lock);
+    for (size_t b = 0; b < BUCKETS && !err; b++)
+        for (const struct entry *e = buckets[b]; e && !err; e = e->next)
+            err = VEC_PUSH(&found, e);
+    if (found.n)
+        qsort(found.v, found.n, sizeof found.v[0], by_name);
+    print_entries(out, found.v, found.n);
+    pthread_mutex_unlock(&table_lock);
+    VEC_FINI(&found);
 }

@@ -1,6 +1,8 @@
 /* Pipelines by (module, specialization): in memory, and through a VkPipelineCache on disk. */
 #pragma once
 
+#include <stdio.h>
+
 #include "core/common.h"
 #include "core/err.h"
 
@@ -25,3 +27,6 @@ MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe
 /* Builds those of n pipelines that are not there yet, in several threads. Blocks until all are
  * done; the first failure is returned, the others are still built. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n);
+
+/* How many pipelines each kernel has and how often they were found in memory, a line each. */
+void vk_pipe_print(FILE *out);

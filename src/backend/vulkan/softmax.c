@@ -187,6 +187,7 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     TRY(set_rows(e, &a, in));
     TRY(vk_enc_read(e, &a.in_addr, in));
     TRY(vk_enc_write(e, &a.out_addr, out));
+    vk_enc_variant(e, t.has_parts ? VARIANT_SOFTMAX_PARTS : VARIANT_SOFTMAX_ROW);
     TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups)));
 out:
     return err;

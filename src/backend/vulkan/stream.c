@@ -111,9 +111,7 @@ static void slot_finish(struct vk_strm *s, struct vk_slot *slot)
 {
     struct strm *strm = atomic_load(&s->strm);
 
-    timing_collect(&slot->timing);
-    if (trace_is_on())
-        trace_collect(&slot->trace, strm ? strm->index : 0);
+    timing_collect(&slot->timing, strm ? strm->index : 0);
     slot_release_refs(slot);
     if (slot->counted)
         sched_task_end();
@@ -294,8 +292,6 @@ static enum err slot_begin(struct vk_strm *s, struct vk_slot *slot)
     TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, slot->pool, 0), "vkResetCommandPool"));
     TRY(vk_check(vk.BeginCommandBuffer(slot->cmd, &begin), "vkBeginCommandBuffer"));
     timing_begin(&slot->timing, slot->cmd, s->queue);
-    if (trace_is_on())
-        trace_begin(&slot->trace, slot->cmd, s->queue);
 out:
     return err;
 }

@@ -12,7 +12,6 @@
 #include "backend/vulkan/encoder.h"
 #include "backend/vulkan/hazard.h"
 #include "backend/vulkan/timing.h"
-#include "backend/vulkan/trace.h"
 
 /* One command buffer, from recording until its references are dropped. */
 struct vk_slot {
@@ -29,7 +28,6 @@ struct vk_slot {
     int held_for;           /* index of the stream whose work holds them */
     struct vk_buf *args;    /* argument blocks, filled from the front */
     size_t args_used;
-    struct trace_slot trace;
     struct timing_slot timing;
 };
 
@@ -50,7 +48,9 @@ struct vk_enc {
     size_t bytes;              /* of the buffers it touches, each counted once */
     uint64_t stamp;            /* marks the buffers counted */
     VEC(struct vk_wait) waits; /* of the next submission */
-    bool ordered; /* the next submission stands for a wait that queue order satisfies */
+    bool ordered;     /* the next submission stands for a wait that queue order satisfies */
+    bool has_variant; /* the next dispatch runs a kernel of this variant */
+    enum variant_id variant;
 };
 
 struct vk_strm {

@@ -1,20 +1,35 @@
-/* How long the GPU is busy: a timestamp at each end of every command buffer while VK_TIMING is on.
- * The sum is the counter GPU_NANOSECONDS; benches take differences. */
+/* How long the GPU is busy. While VK_TIMING is on or a trace is written, every command buffer has a
+ * timestamp at each end; their differences add up in the counter GPU_NANOSECONDS, of which benches
+ * take differences. While times by kernel are kept (core/times.h) every dispatch has two as well,
+ * which costs the GPU about a microsecond each. */
 #pragma once
 
 #include "backend/vulkan/loader.h"
-#include "core/common.h"
+#include "backend/vulkan/variant.h"
+#include "core/mem.h"
 
 struct vk_queue;
 
-struct timing_slot {
-    VkQueryPool pool;
-    uint64_t mask; /* valid bits of a timestamp */
-    bool running;  /* this command buffer is timed */
+struct timing_dispatch {
+    const char *kernel;      /* lives as long as the pipeline */
+    enum variant_id variant; /* VARIANT_COUNT: none */
 };
 
-/* First and last commands of a command buffer; nothing is recorded while the setting is off. */
+/* Timestamps of one command buffer. */
+struct timing_slot {
+    VkQueryPool pool;
+    uint64_t mask;                        /* valid bits of a timestamp */
+    bool is_timed;                        /* this command buffer has timestamps */
+    bool has_each;                        /* and so have its dispatches */
+    VEC(struct timing_dispatch) dispatch; /* in order; those past the pool's size are left out */
+};
+
+/* First and last commands of a command buffer; nothing is recorded while nobody asks. */
 void timing_begin(struct timing_slot *t, VkCommandBuffer cmd, const struct vk_queue *queue);
 void timing_end(struct timing_slot *t, VkCommandBuffer cmd);
-/* The command buffer is complete: adds its time. */
-void timing_collect(struct timing_slot *t);
+/* Around a dispatch. */
+void timing_dispatch_begin(struct timing_slot *t, VkCommandBuffer cmd);
+void timing_dispatch_end(struct timing_slot *t, VkCommandBuffer cmd,
+                         const struct timing_dispatch *d);
+/* The command buffer is complete: adds its times. track tells streams apart in the trace. */
+void timing_collect(struct timing_slot *t, int track);

@@ -2,10 +2,10 @@
 
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/device.h"
-#include "backend/vulkan/trace.h"
 #include "core/mem.h"
 #include "core/memory.h"
 #include "core/stat.h"
+#include "core/trace.h"
 
 /* Reading mapped GPU memory costs about 17 us per KiB; a copy and its wait cost 45 us. */
 #define DIRECT_READ_MAX 1024

@@ -43,6 +43,11 @@ const char *variant_name(enum variant_id id)
     return rows[id].name;
 }
 
+const char *variant_family(enum variant_id id)
+{
+    return rows[id].family;
+}
+
 /* ---- rejects in the log ---- */
 
 #define LINE_MAX_LEN 256
@@ -294,7 +299,7 @@ static void print_rejects(FILE *out, enum variant_id id)
 void variant_print(FILE *out, const char *family)
 {
     for (int i = 0; i < VARIANT_COUNT; i++) {
-        if (family && strncmp(rows[i].family, family, strlen(family)) != 0)
+        if (family && !strstr(rows[i].family, family))
             continue;
         print_hits(out, (enum variant_id)i);
         print_rejects(out, (enum variant_id)i);

@@ -43,8 +43,9 @@ struct variant_problem {
     int64_t size[VARIANT_SIZES];
 };
 
-/* As in the settings. Borrowed. */
+/* As in the settings, and of its family. Static. */
 const char *variant_name(enum variant_id id);
+const char *variant_family(enum variant_id id);
 
 /* True if the variant is to be used: the family says that it fits, no setting of its own switches
  * it off and it has not failed. Counts a hit or a reject. */
@@ -63,6 +64,6 @@ uint64_t variant_rejects(enum variant_id id, enum variant_reason why);
 uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES]);
 /* Zeroes the counters and forgets failures and what was logged. For tests. */
 void variant_reset(void);
-/* Counters that are not zero, a line each. Only families whose name begins with family, where it is
+/* Counters that are not zero, a line each. Only families whose name contains family, where it is
  * not NULL. */
 void variant_print(FILE *out, const char *family);
