@@ -119,7 +119,8 @@ MUST_CHECK enum err arr_new_data(struct arr **out, const void *data, const struc
                                  enum dtype t);
 /* A 0-d leaf. value points to one element of type t. */
 MUST_CHECK enum err arr_new_scalar(struct arr **out, const void *value, enum dtype t);
-/* A 0-d leaf of type t with the value converted from double. */
+/* A 0-d leaf of type t with the value converted from double; what an integer type cannot hold
+ * becomes what MLX makes of it on x86. */
 MUST_CHECK enum err arr_new_number(struct arr **out, double value, enum dtype t);
 
 struct arr *arr_ref(struct arr *a);
@@ -133,6 +134,11 @@ static inline size_t arr_nbytes(const struct arr *a)
 }
 
 void arr_shape(struct shp *out, const struct arr *a);
+
+static inline bool arr_same_shape(const struct arr *a, const struct arr *b)
+{
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+}
 
 static inline bool arr_is_scheduled(const struct arr *a)
 {

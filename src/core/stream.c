@@ -175,6 +175,9 @@ enum err strm_default(struct strm **out, struct dev d)
 {
     enum err err = ERR_OK;
 
+    if (d.index != 0 && dev_is_available((struct dev){ d.type, 0 }) && !dev_is_available(d))
+        return err_set(ERR_RANGE, "[default_stream] There is no %s device with index %d.",
+                       dev_name(d.type), d.index);
     if (!default_streams[d.type])
         err = strm_new(&default_streams[d.type], d);
     *out = default_streams[d.type];

@@ -61,7 +61,8 @@ struct dev dev_default(void);
 MUST_CHECK enum err dev_set_default(struct dev d);
 
 MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
-/* The calling thread's default stream on d, made on first use. */
+/* The calling thread's default stream on d, made on first use. ERR_RANGE for an index beyond the
+ * devices of the type. */
 MUST_CHECK enum err strm_default(struct strm **out, struct dev d);
 void strm_set_default(struct strm *s);
 MUST_CHECK enum err strm_synchronize(struct strm *s);

@@ -19,11 +19,6 @@ static inline struct ints shp_ints(const struct shp *s)
     return (struct ints){ s->d, (size_t)s->ndim };
 }
 
-static inline bool same_shape(const struct arr *a, const struct arr *b)
-{
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
-}
-
 /* The result is a itself. */
 static inline enum err ops_same(struct arr **out, struct arr *a)
 {

@@ -184,7 +184,7 @@ enum err ops_array_equal(struct arr **out, struct arr *a, struct arr *b, bool eq
     struct arr *x = NULL;
     enum err err;
 
-    if (!same_shape(a, b))
+    if (!arr_same_shape(a, b))
         return arr_new_number(out, 0, DT_BOOL);
     TRY(ops_binary(&x, nan ? OP_NAN_EQUAL : OP_EQUAL, a, b, s));
     TRY(all_of(out, x, s));

@@ -94,7 +94,7 @@ enum err ops_stack(struct arr **out, struct arrs in, int axis, struct strm *s)
     if (in.n == 0)
         return err_set(ERR_ARG, "[stack] No arrays provided for stacking.");
     for (size_t i = 1; i < in.n; i++)
-        if (!same_shape(in.v[0], in.v[i]))
+        if (!arr_same_shape(in.v[0], in.v[i]))
             return err_set(ERR_ARG, "[stack] All arrays must have the same shape.");
     TRY(shp_axis(&axis, axis, in.v[0]->ndim + 1, "stack"));
     TRY(parts_new(&parts, in));

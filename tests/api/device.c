@@ -105,6 +105,10 @@ static void test_stream(void **state)
     assert_ok(mlx_get_default_stream(&b, cpu));
     assert_true(mlx_stream_equal(a, b));
     assert_ok(mlx_set_default_stream(def));
+    mlx_device_free(dev);
+    dev = mlx_device_new_type(MLX_CPU, 1);
+    assert_fails(mlx_get_default_stream(&b, dev)); /* there is one CPU */
+    assert_true(mlx_stream_equal(a, b));
     mlx_stream again = mlx_default_cpu_stream_new();
     assert_true(mlx_stream_equal(def, again));
     mlx_stream_free(again);

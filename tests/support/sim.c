@@ -467,17 +467,12 @@ static enum err queue_step(const struct exec *x)
     return push(x->strm, &t);
 }
 
-static bool same_shape(const struct arr *a, const struct arr *b)
-{
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
-}
-
 /* Takes over an input's buffer where that is allowed, as real backends do. */
 static enum err give_storage(const struct exec *x, struct arr *out, unsigned *taken)
 {
     for (int i = 0; i < x->n_in && x->fx; i++) {
         struct arr *in = x->in[i];
-        if (in->offset == 0 && same_shape(in, out) && !(*taken & 1u << i) &&
+        if (in->offset == 0 && arr_same_shape(in, out) && !(*taken & 1u << i) &&
             arr_can_donate_to(in, out, x->strm)) {
             *taken |= 1u << i;
             arr_share_all(out, in);
