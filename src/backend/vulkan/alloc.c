@@ -267,16 +267,29 @@ static bool take_range(struct vk_buf *b, struct heap *h, size_t size)
     return found;
 }
 
-static enum err add_block(struct heap *h)
+/* The more blocks there are, the larger is the next one, unless there is only memory for a smaller
+ * one, of `least` bytes or more. */
+static enum err grow_block(struct vk_block **out, struct heap *h, uint64_t least)
 {
-    struct vk_block *b = NULL;
     enum err err;
 
     pthread_mutex_lock(&h->lock);
     uint32_t doublings = MIN(h->n_blocks / BLOCKS_PER_SIZE, MAX_DOUBLINGS);
     pthread_mutex_unlock(&h->lock);
-    uint64_t size = h->block_size << doublings;
-    TRY(block_create(&b, h, MIN(size, h->max / SUBALLOC_GRANULE * SUBALLOC_GRANULE)));
+    uint64_t size = MIN(h->block_size << doublings, h->max);
+    do {
+        err = block_create(out, h, size / SUBALLOC_GRANULE * SUBALLOC_GRANULE);
+        size /= 2;
+    } while (err == ERR_NO_MEMORY && size >= least);
+    return err;
+}
+
+static enum err add_block(struct heap *h, uint64_t least)
+{
+    struct vk_block *b = NULL;
+    enum err err;
+
+    TRY(grow_block(&b, h, least));
     TRY(suballoc_create(&b->sub, b->size));
     pthread_mutex_lock(&h->lock);
     b->next = h->blocks;
@@ -335,12 +348,13 @@ static void release(struct buf *base)
     mem_free(b);
 }
 
-static enum err place(struct vk_buf *b, struct heap *h, size_t size)
+/* is_last: there is nothing more to give back, so that any block that holds the buffer will do. */
+static enum err place(struct vk_buf *b, struct heap *h, size_t size, bool is_last)
 {
     if (size > h->block_size / 2)
         return block_create(&b->block, h, align_up(size, SUBALLOC_GRANULE));
     while (!take_range(b, h, size)) { /* another thread may fill the new block first */
-        enum err err = add_block(h);
+        enum err err = add_block(h, is_last ? align_up(size, SUBALLOC_GRANULE) : h->block_size);
         if (err)
             return err;
     }
@@ -371,10 +385,10 @@ static enum err buf_create(struct vk_buf **out, enum vk_mem mem, size_t size)
             size, (unsigned long long)h->max);
     if (!(b = mem_alloc(sizeof *b)))
         return ERR_NO_MEMORY;
-    err = place(b, h, size);
+    err = place(b, h, size, false);
     for (int i = 0; i < 2 && err == ERR_NO_MEMORY; i++) {
         relieve_pressure(i > 0);
-        err = place(b, h, size);
+        err = place(b, h, size, i > 0);
     }
     if (err) {
         mem_free(b);
