@@ -61,15 +61,23 @@ struct vk_limits {
 };
 const struct vk_limits *vk_limits_get(void);
 
-/* Beyond the floor, used where present: CAP(id, text). */
+/* Beyond the floor, used where present; a bit for every row of caps.def. */
+enum vk_cap_row_number {
+#define FLOOR(...)
+#define NICE(...)
+#define CAP(id, ...) VK_CAP_ROW_##id,
+#define CAP_PLAIN(id, ...) VK_CAP_ROW_##id,
+#include "backend/vulkan/caps.def"
+#undef CAP
+#undef CAP_PLAIN
+    VK_CAP_ROWS
+};
 enum vk_cap {
-    VK_CAP_COOPMAT = 1,
-    VK_CAP_COOPMAT2 = 2,
-    VK_CAP_BFLOAT16 = 4,
-    VK_CAP_INT_DOT = 8,
-    VK_CAP_FLOAT_ATOMICS = 16,
-    VK_CAP_MEMORY_BUDGET = 32,
-    VK_CAP_EXTERNAL_HOST = 64,
-    VK_CAP_SUBGROUP_SIZE = 128,
-    VK_CAP_PIPELINE_STATS = 256,
+#define CAP(id, ...) VK_CAP_##id = 1 << VK_CAP_ROW_##id,
+#define CAP_PLAIN(id, ...) VK_CAP_##id = 1 << VK_CAP_ROW_##id,
+#include "backend/vulkan/caps.def"
+#undef FLOOR
+#undef NICE
+#undef CAP
+#undef CAP_PLAIN
 };
