@@ -355,6 +355,8 @@ static void test_on_the_cpu(void **state)
 static void test_on_the_gpu(void **state)
 {
     (void)state;
+    if (!dev_is_available((struct dev){ DEV_GPU, 0 }))
+        skip();
     check_device(DEV_GPU, n_graphs ? n_graphs : 150);
 }
 #endif
