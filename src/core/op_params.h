@@ -88,6 +88,26 @@ struct softmax_params {
     int32_t precise; /* accumulate in float32 */
 };
 
+enum quant_mode { QUANT_AFFINE, QUANT_MXFP4, QUANT_MXFP8, QUANT_NVFP4, QUANT_MODES };
+
+/* How rows of numbers are packed: bits of each, and how many share a scale. */
+struct quant_params {
+    int32_t group_size, bits, mode; /* enum quant_mode */
+};
+
+struct quantize_params { /* inputs: w [, global scale] give w, scales [, biases]; or back: w, scales
+                            [, biases] [, global scale] */
+    struct quant_params q;
+    int32_t dequantize;
+};
+
+struct quantized_matmul_params { /* inputs: x, w, scales [, biases]; of GatherQMM then the numbers
+                                    of the matrices of x and of w */
+    struct quant_params q;
+    int32_t transpose; /* w is n x k */
+    int32_t left_sorted, right_sorted;
+};
+
 struct addmm_params { /* inputs: a, b, c; alpha * a @ b + beta * c */
     float alpha, beta;
 };

@@ -258,6 +258,41 @@ MUST_CHECK enum err ops_tensordot_axis(struct arr **out, struct arr *a, struct a
 MUST_CHECK enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 MUST_CHECK enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 
+/* ---- quantized weights (contract section 9) ---- */
+
+/* How numbers are packed; NULL: the mode's own. */
+struct ops_quant {
+    const int32_t *group_size, *bits;
+    const char *mode; /* affine, mxfp4, mxfp8, nvfp4 */
+};
+/* A packed matrix; biases only in affine mode, else NULL. */
+struct ops_packed {
+    struct arr *w, *scales, *biases;
+    struct ops_quant q;
+};
+/* outs: the packed words, scales and in affine mode biases; *n says how many. global_scale (nvfp4
+ * only) may be NULL. */
+MUST_CHECK enum err ops_quantize(struct arr *outs[3], size_t *n, struct arr *w,
+                                 const struct ops_quant *q, struct arr *global_scale,
+                                 struct strm *s);
+struct ops_dequantize {
+    struct arr *global_scale; /* may be NULL */
+    const enum dtype *dtype;  /* NULL: that of the scales, or bfloat16 */
+};
+MUST_CHECK enum err ops_dequantize(struct arr **out, const struct ops_packed *w,
+                                   const struct ops_dequantize *how, struct strm *s);
+/* x times the matrix, or its transpose. */
+MUST_CHECK enum err ops_quantized_matmul(struct arr **out, struct arr *x,
+                                         const struct ops_packed *w, bool transpose,
+                                         struct strm *s);
+/* For each pair of indices the product of that matrix of x and of w. */
+struct ops_gather_qmm {
+    struct arr *lhs_indices, *rhs_indices; /* NULL: all matrices in order */
+    bool transpose, sorted;
+};
+MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
+                                   const struct ops_gather_qmm *g, struct strm *s);
+
 /* ---- random numbers (contract section 8) ----
  * key NULL draws from the calling thread's sequence. */
 

@@ -127,7 +127,28 @@ def special_calls(mx):
             n *= i[0].shape[axis]
         return mx.array(1 / n if p[1][0] else n, dtype=dt(p[2]))
 
+    def sizes(group, bits):
+        return {"group_size": group[0] or None, "bits": bits[0] or None}
+
+    def quantize(i, p):
+        return mx.quantize(i[0], **sizes(*p[:2]), mode=p[2], global_scale=i[1])
+
+    def dequantize(i, p):
+        if i[3] is not None and p[3][0] != 10:
+            raise Unreachable
+        return mx.dequantize(*i[:3], **sizes(*p[:2]), mode=p[2], global_scale=i[3],
+                             dtype=dt(p[3]) if p[3][0] >= 0 else None)
+
+    def packed_product(i, p):
+        return mx.quantized_matmul(*i, transpose=bool(p[0][0]), **sizes(*p[1:3]), mode=p[3])
+
+    def gathered_product(i, p):
+        return mx.gather_qmm(*i, transpose=bool(p[0][0]), **sizes(*p[1:3]), mode=p[3],
+                             sorted_indices=bool(p[4][0]))
+
     return {
+        "quantize": quantize, "dequantize": dequantize, "quantized_matmul": packed_product,
+        "gather_qmm": gathered_product,
         "random_seed": seeded, "nan_to_num": nan_to_num, "slice": index,
         "slice_update": updated(None), "slice_update_add": updated("add"),
         "slice_update_prod": updated("multiply"), "slice_update_max": updated("maximum"),

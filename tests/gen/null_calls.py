@@ -30,7 +30,11 @@ HANDLES = {  # type: (how to free one, how to make a live one)
 }
 # Arguments that may be absent, beyond streams.
 OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "namer"),
-            ("mlx_export_to_dot", "namer"), ("mlx_setting_set", "value")}
+            ("mlx_export_to_dot", "namer"), ("mlx_setting_set", "value"),
+            ("mlx_quantize", "global_scale"), ("mlx_dequantize", "global_scale"),
+            ("mlx_dequantize", "biases"), ("mlx_quantized_matmul", "biases"),
+            ("mlx_gather_qmm", "biases"), ("mlx_gather_qmm", "lhs_indices"),
+            ("mlx_gather_qmm", "rhs_indices")}
 OPTIONAL_RANDOM = {"key", "loc", "scale"}  # of distributions
 NO_STATUS = {"mlx_array_dim"}  # returns a value that happens to be an int
 SKIP = {"mlx_set_error_handler", "_mlx_error"}  # variadic, or what the test itself installs

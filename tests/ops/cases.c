@@ -50,6 +50,8 @@ static int spread(struct request *q, int status, mlx_vector_array results)
 #define S(i) q->p[i].text
 #define LIST(i) q->p[i].v, (size_t)q->p[i].n
 #define LIST64(i) q->p[i].wide, (size_t)q->p[i].n
+#define OPT_INT(i) ((mlx_optional_int){ .value = INT(i), .has_value = INT(i) != 0 })
+#define OPT_T(i) ((mlx_optional_dtype){ .value = T(i), .has_value = INT(i) >= 0 })
 #define OPT(i) ((mlx_optional_float){ .value = (float)D((i) + 1), .has_value = B(i) })
 
 #define CASE(fn, ...)                                                                              \

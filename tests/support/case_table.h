@@ -4,7 +4,7 @@
 
 #include "core/array.h"
 
-#define CASE_INPUTS 4
+#define CASE_INPUTS 6
 #define CASE_PARAMS 6
 #define CASE_OUTPUTS 8
 #define CASE_INTS 32

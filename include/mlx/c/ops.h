@@ -351,6 +351,36 @@ int mlx_tensordot_axis(mlx_array *res, const mlx_array a, const mlx_array b, int
 /* All products of the elements of a (rows) and b (columns), both flattened. */
 int mlx_outer(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
+/* ---- quantized matrices ----
+ * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
+ * few bits, and all of a row are one little-endian bit stream of uint32 words. Modes:
+ *   affine  scale * q + bias; 2, 3, 4 (default), 5, 6 or 8 bits in groups of 32, 64 (default) or
+ * 128 mxfp4, mxfp8  4- and 8-bit floats in groups of 32 with a power of two as scale (uint8) nvfp4
+ * 4-bit floats in groups of 16 with an 8-bit float as scale (uint8) biases are given in affine mode
+ * and empty in the others; global_scale (float32, may be empty) is for nvfp4. */
+
+/* A list of the packed words, the scales and, in affine mode, the biases. */
+int mlx_quantize(mlx_vector_array *res, const mlx_array w, mlx_optional_int group_size,
+                 mlx_optional_int bits, const char *mode, const mlx_array global_scale,
+                 const mlx_stream s);
+/* The numbers again. dtype: by default that of the scales, or bfloat16. */
+int mlx_dequantize(mlx_array *res, const mlx_array w, const mlx_array scales,
+                   const mlx_array biases, mlx_optional_int group_size, mlx_optional_int bits,
+                   const char *mode, const mlx_array global_scale, mlx_optional_dtype dtype,
+                   const mlx_stream s);
+/* Matrix product of x with a quantized matrix, or with transpose: with the transposed one. */
+int mlx_quantized_matmul(mlx_array *res, const mlx_array x, const mlx_array w,
+                         const mlx_array scales, const mlx_array biases, bool transpose,
+                         mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+                         const mlx_stream s);
+/* For each pair of indices, which broadcast against each other, the product of that matrix of x and
+ * that matrix of w; matrices are numbered over all dimensions but the last two. Empty indices are
+ * all matrices in order. sorted_indices promises that the given ones ascend. */
+int mlx_gather_qmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array scales,
+                   const mlx_array biases, const mlx_array lhs_indices, const mlx_array rhs_indices,
+                   bool transpose, mlx_optional_int group_size, mlx_optional_int bits,
+                   const char *mode, bool sorted_indices, const mlx_stream s);
+
 /* ---- other views of the same elements ----
  * These copy nothing where the strides can express the result. */
 

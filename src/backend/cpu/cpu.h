@@ -86,6 +86,8 @@ enum err cpu_arg_reduce(const struct exec *x);
 enum err cpu_softmax(const struct exec *x);
 enum err cpu_logsumexp(const struct exec *x);
 enum err cpu_matmul(const struct exec *x);
+enum err cpu_quantize(const struct exec *x);
+enum err cpu_quantized_matmul(const struct exec *x);
 enum err cpu_gather(const struct exec *x);
 enum err cpu_random_bits(const struct exec *x);
 enum err cpu_copy(struct strm *s, const struct be_copy *c);

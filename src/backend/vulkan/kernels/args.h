@@ -95,6 +95,37 @@ struct splitk_args {
     A_U32 reserved;
 };
 
+/* ---- quantized matrices ---- */
+
+/* Quantize packs n groups of w into out, scales and biases; Dequantize unpacks w into out, eight
+ * numbers at a time, n times. global_scale: a float, or 0. */
+struct quantize_args {
+    A_ADDR w, scales, biases, global_scale, out_addr;
+    A_U64 n;
+};
+
+/* Batch dimensions of a product with packed matrices, innermost first: strides of x, words, scales
+ * and biases in elements, WALK_MAX of each. A gather has one: matrices are numbered by lhs (of x)
+ * and rhs (of the packed ones), which are below n_x and n_w. */
+struct qmm_batch_args {
+    A_ADDR lhs, rhs; /* 0: no gather */
+    A_I64 stride[4 * WALK_MAX];
+    A_U32 dim[WALK_MAX];
+    A_U32 ndim;
+    A_U32 n_x, n_w;
+    A_U32 reserved;
+};
+
+/* a is m x k; the packed matrix is k x n, or n x k. dst and the parts of k as in gemm_args. */
+struct qmm_args {
+    A_ADDR a, w, scales, biases, dst;
+    A_ADDR batch; /* qmm_batch_args; 0: one product */
+    A_I32 ld_a;
+    A_U32 m, n, k, n_batch;
+    A_U32 splits, k_split;
+    A_U32 band;
+};
+
 /* ---- reductions: reduce_row.comp and reduce_col.comp ----
  * A kept walk of 0 stands for one axis with the stride beside it, and a specialization constant
  * says whether red_walk or red_stride holds. In reduce_col, the kept walks leave out the axis that
@@ -210,6 +241,9 @@ static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct gemm_args) == 120, "padding");
 static_assert(sizeof(struct gemv_args) == 120, "padding");
 static_assert(sizeof(struct splitk_args) == 80, "padding");
+static_assert(sizeof(struct quantize_args) == 48, "padding");
+static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
+static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");

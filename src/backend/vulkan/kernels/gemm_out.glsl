@@ -1,4 +1,5 @@
-// How a tile of a product leaves its kernel, and which tile a workgroup computes. Reads gemm_args.
+// How a tile of a product leaves its kernel, and which tile a workgroup computes. Reads gemm_args,
+// or with PACKED qmm_args.
 
 // Where this workgroup is: its corner in the product, its batch and its part of k.
 struct Place {
@@ -32,11 +33,16 @@ Place place_of(uint group, uint tile_m, uint tile_n)
     at.k_begin = split * p.k_split;
     at.k_end = min(p.k, at.k_begin + p.k_split);
     at.is_idle = at.batch >= p.n_batch;
+#ifdef PACKED
+    at.a = packed_aim(at.batch);
+    at.b = at.c = 0ul;
+#else
     i64vec3 offset =
         mm_batch_offsets(p.batch, i64vec3(p.batch_a, p.batch_b, p.batch_c), at.batch);
     at.a = p.a + uint64_t(offset.x * DT_BYTES);
     at.b = p.b + uint64_t(offset.y * DT_BYTES);
     at.c = p.c + uint64_t(offset.z * DT_BYTES);
+#endif
     uint64_t plane = uint64_t(split) * p.n_batch + at.batch;
     uint bytes = EPILOGUE == EPILOGUE_PARTIAL ? PART_BYTES : DT_BYTES;
     uint64_t first = EPILOGUE == EPILOGUE_PARTIAL ? plane : uint64_t(at.batch);
@@ -49,6 +55,7 @@ void put_quad(Place at, uint row, uint col, Quad q)
 {
     if (row >= p.m || col >= p.n)
         return;
+#ifndef PACKED
     if (EPILOGUE == EPILOGUE_SCALED) {
         int64_t c_at = int64_t(row) * p.c_row;
         [[unroll]] for (int i = 0; i < 4; i++)
@@ -57,6 +64,7 @@ void put_quad(Place at, uint row, uint col, Quad q)
                 QUAD_SET(q, i, mm_scaled(quad_get(q, i), p.alpha, p.beta, c));
             }
     }
+#endif
     uint64_t index = uint64_t(row) * p.n + col;
     bool whole = p.n % 4u == 0u;
     if (EPILOGUE == EPILOGUE_PARTIAL) {

@@ -3,12 +3,14 @@
 //   SIDE(name)        the operand's own names
 //   SIDE_TILE         rows of a, or columns of b, in a tile     SIDE_EXTENT  and in the matrix
 //   SIDE_ALONG_K, SIDE_WIDE                                     its flags
-//   SIDE_LD           its leading dimension
+//   SIDE_LD           its leading dimension; or SIDE_PACKED: it is the packed one
 //   SIDE_AT           its first quad in one k of shared memory
 
 const uint SIDE(blocks) = SIDE_TILE / 4u * (BK / 4u);
 const uint SIDE(share) = (SIDE(blocks) + THREADS - 1u) / THREADS; // blocks of one invocation
+#ifndef SIDE_PACKED
 uint64_t SIDE(from)[4u * SIDE(share)]; // addresses of a block's quads for k = 0
+#endif
 Quad SIDE(reg)[4u * SIDE(share)];
 
 // Block number i of this invocation: first row (column) in quads and first k in quads. Neighbouring
@@ -20,6 +22,31 @@ uvec2 SIDE(block)(uint i)
         return uvec2(id / (BK / 4u), id % (BK / 4u));
     return uvec2(id % (SIDE_TILE / 4u), id / (SIDE_TILE / 4u));
 }
+
+#ifdef SIDE_PACKED
+
+void SIDE(aim)(uint64_t base, uint first)
+{
+}
+
+// From memory to registers; zeros past the end of k. Rows past the edge repeat the last one. The
+// packed dimension has whole quads.
+void SIDE(fetch)(uint first, uint k0, uint k_end)
+{
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uvec2 block = SIDE(block)(i) * 4u;
+        [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            uint k = k0 + block.y + (SIDE_ALONG_K ? 0u : j);
+            uint x = min(first + block.x + (SIDE_ALONG_K ? j : 0u), SIDE_EXTENT - 1u);
+            Quad q = QUAD_ZERO;
+            if (tid + i * THREADS < SIDE(blocks) && k < k_end)
+                q = SIDE_ALONG_K ? packed_quad(x, k, p.k) : packed_quad(k, x & ~3u, p.n);
+            SIDE(reg)[4u * i + j] = q;
+        }
+    }
+}
+
+#else
 
 // Rows past the edge repeat the last one: they only reach elements that are never stored.
 void SIDE(aim)(uint64_t base, uint first)
@@ -72,6 +99,8 @@ void SIDE(fetch)(uint first, uint k0, uint k_end)
     }
 }
 
+#endif
+
 // From registers to shared memory, where k is outermost.
 void SIDE(stash)(uint stage)
 {
@@ -97,5 +126,6 @@ void SIDE(stash)(uint stage)
 #undef SIDE_EXTENT
 #undef SIDE_ALONG_K
 #undef SIDE_WIDE
+#undef SIDE_PACKED
 #undef SIDE_LD
 #undef SIDE_AT

@@ -17,7 +17,17 @@ layout(constant_id = 7) const uint TN = 4;
 layout(constant_id = 8) const uint FLAGS = 0;
 layout(constant_id = 9) const uint EPILOGUE = 0;
 
+#ifdef PACKED // b is quantized
+layout(constant_id = 10) const uint MODE = 0;
+layout(constant_id = 11) const uint BITS = 4;
+layout(constant_id = 12) const uint GROUP = 64;
+
+ARGS(qmm_args);
+#include "quant.glsl"
+#include "gemm_packed.glsl"
+#else
 ARGS(gemm_args);
+#endif
 #include "gemm.glsl"
 #include "gemm_out.glsl"
 
@@ -49,7 +59,11 @@ uint tid;
 #define SIDE_EXTENT p.n
 #define SIDE_ALONG_K B_ALONG_K
 #define SIDE_WIDE B_WIDE
+#ifdef PACKED
+#define SIDE_PACKED
+#else
 #define SIDE_LD p.ld_b
+#endif
 #define SIDE_AT (BM / 4u)
 #include "gemm_side.glsl"
 

@@ -1,0 +1,111 @@
+/* The packed formats: integers of 2 to 8 bits as one little-endian stream, and small floats. */
+#include "backend/cpu/quant.h"
+
+#include "backend/cpu/kernels.h"
+
+#include <math.h>
+
+static const float fp4_values[16] = { 0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
+                                      -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f };
+
+/* ---- 8-bit floats: 4 bits of exponent, 3 of mantissa, no infinities ---- */
+
+float cpu_fp8_decode(uint8_t v)
+{
+    float magnitude = dt_f16_to_f32((uint16_t)((v & 0x7f) << 7)) * 256.0f;
+
+    return v & 0x80 ? -magnitude : magnitude;
+}
+
+/* Nearest even; what lies beyond the largest number, and NaN, become the largest. */
+uint8_t cpu_fp8_encode(float v)
+{
+    uint32_t bits, sign, code;
+
+    memcpy(&bits, &v, sizeof bits);
+    sign = bits >> 24 & 0x80;
+    bits &= 0x7fffffff;
+    if (bits >= 0x43f00000) /* 480: rounds past 448 */
+        return (uint8_t)(sign | 0x7e);
+    if (bits < 0x3c800000) { /* 2^-6: the sum aligns the mantissa and rounds it */
+        float aligned;
+        memcpy(&aligned, &bits, sizeof aligned);
+        aligned += 16384.0f;
+        memcpy(&code, &aligned, sizeof code);
+        code -= 0x46800000;
+    } else {
+        bits += 0x7ffff + (bits >> 20 & 1) - (120u << 23);
+        code = bits >> 20;
+    }
+    return (uint8_t)(sign | MIN(code, 0x7eu));
+}
+
+float cpu_scale_decode(uint8_t v, enum quant_mode mode)
+{
+    return mode == QUANT_NVFP4 ? cpu_fp8_decode(v) : ldexpf(1.0f, v == 255 ? 128 : v - 127);
+}
+
+/* ---- unpacking ---- */
+
+/* per numbers in `bytes` bytes, for any width. */
+static void unpack_stream(float *dst, int bits, const unsigned char *w, int64_t n)
+{
+    int per = bits == 6 ? 4 : 8, bytes = per * bits / 8;
+    uint64_t mask = (1u << bits) - 1;
+
+    for (int64_t i = 0; i < n; i += per, w += bytes) {
+        uint64_t pack = 0;
+        memcpy(&pack, w, (size_t)bytes);
+        for (int j = 0; j < per; j++)
+            dst[i + j] = (float)(pack >> (j * bits) & mask);
+    }
+}
+
+static void unpack_table(float *dst, const float *table, const unsigned char *w, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 2) {
+        dst[i] = table[w[i / 2] & 15];
+        dst[i + 1] = table[w[i / 2] >> 4];
+    }
+}
+
+void cpu_unpack(float *dst, const struct quant_params *q, const unsigned char *w, int64_t n)
+{
+    if (q->mode == QUANT_MXFP8)
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = cpu_fp8_decode(w[i]);
+    else if (q->mode != QUANT_AFFINE)
+        unpack_table(dst, fp4_values, w, n);
+    else
+        unpack_stream(dst, q->bits, w, n);
+}
+
+void cpu_scales(float *scales, float *biases, const struct cpu_packed *a, int64_t first, size_t n)
+{
+    size_t item = dt_size(a->dtype);
+    struct cpu_vec to = { scales, DT_FLOAT32 };
+
+    if (a->q.mode != QUANT_AFFINE) {
+        const uint8_t *codes = (const uint8_t *)a->scales + first;
+        for (size_t i = 0; i < n; i++)
+            scales[i] = cpu_scale_decode(codes[i], (enum quant_mode)a->q.mode);
+        return;
+    }
+    cpu_convert(to, (struct cpu_vec){ (char *)a->scales + (size_t)first * item, a->dtype }, n);
+    to.data = biases;
+    cpu_convert(to, (struct cpu_vec){ (char *)a->biases + (size_t)first * item, a->dtype }, n);
+}
+
+void cpu_expand(float *dst, const struct cpu_packed *a, int64_t row, int64_t first, int64_t n)
+{
+    int64_t group = a->q.group_size, per_row = a->cols / group;
+    const unsigned char *w = a->w + row * cpu_packed_row_bytes(a) + first * a->q.bits / 8;
+
+    cpu_unpack(dst, &a->q, w, n);
+    for (int64_t i = 0; i < n; i += group) {
+        float s, b = 0;
+        cpu_scales(&s, &b, a, row * per_row + (first + i) / group, 1);
+        for (int64_t j = i; j < i + group; j++)
+            dst[j] = dst[j] * s + b;
+    }
+}
