@@ -8,17 +8,21 @@
 
 #define FLOOR_VERSION VK_API_VERSION_1_2
 
+enum { CAP_SEEN, CAP_USED };
+
 const struct vk_cap_row vk_cap_rows[] = {
 #define FLOOR(...)
 #define NICE(...)
-#define CAP(id, ext, member, flag, stype, text_)                                                   \
+#define CAP(id, use, ext, member, flag, stype, text_)                                              \
     { .cap = VK_CAP_##id,                                                                          \
+      .is_used = CAP_##use,                                                                        \
       .extension = ext,                                                                            \
       .text = text_,                                                                               \
       .base = offsetof(struct vk_features, member),                                                \
       .field = offsetof(struct vk_features, member.flag),                                          \
       .type = VK_STRUCTURE_TYPE_##stype },
-#define CAP_PLAIN(id, ext, text_) { .cap = VK_CAP_##id, .extension = ext, .text = text_ },
+#define CAP_PLAIN(id, use, ext, text_)                                                             \
+    { .cap = VK_CAP_##id, .is_used = CAP_##use, .extension = ext, .text = text_ },
 #include "backend/vulkan/caps.def"
 #undef FLOOR
 #undef NICE
@@ -121,6 +125,16 @@ static uint32_t caps_by_feature(struct vk_features *f, uint32_t mask)
     for (size_t i = 0; i < vk_cap_count; i++)
         if (vk_cap_rows[i].base && !*feature_at(f, vk_cap_rows[i].field))
             mask &= ~(uint32_t)vk_cap_rows[i].cap;
+    return mask;
+}
+
+static uint32_t used_caps(void)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < vk_cap_count; i++)
+        if (vk_cap_rows[i].is_used)
+            mask |= vk_cap_rows[i].cap;
     return mask;
 }
 
@@ -304,6 +318,8 @@ enum err vk_phys_query(struct vk_phys *out, VkPhysicalDevice handle)
     out->limits.caps = caps_by_feature(&f, mask);
     find_misses(out, &f);
     fill_limits(out, &ext);
+    out->present = out->limits.caps;
+    out->limits.caps &= used_caps();
     out->props11.pNext = out->props12.pNext = NULL; /* out may move */
 out:
     mem_free(ext.v);

@@ -21,6 +21,7 @@ struct vk_features {
 
 struct vk_cap_row {
     enum vk_cap cap;
+    bool is_used; /* else only looked for */
     const char *extension, *text;
     size_t base;  /* offset of the feature struct in vk_features; 0: none (base is never one) */
     size_t field; /* offset of the deciding VkBool32 */
@@ -36,7 +37,8 @@ struct vk_phys {
     VkPhysicalDeviceProperties props;
     VkPhysicalDeviceVulkan11Properties props11;
     VkPhysicalDeviceVulkan12Properties props12;
-    struct vk_limits limits;
+    struct vk_limits limits;    /* caps: those present and used */
+    uint32_t present;           /* enum vk_cap mask */
     char misses[VK_MISSES_MAX]; /* what the floor asks for and the device lacks; "" if nothing */
 };
 

@@ -454,10 +454,13 @@ static void describe_device(FILE *out, uint32_t index)
 
 static void describe_caps(FILE *out)
 {
-    for (size_t i = 0; i < vk_cap_count; i++)
-        fprintf(out, "  %-8s %s (%s)\n",
-                vk_dev.phys.limits.caps & vk_cap_rows[i].cap ? "present" : "missing",
-                vk_cap_rows[i].text, vk_cap_rows[i].extension);
+    for (size_t i = 0; i < vk_cap_count; i++) {
+        const struct vk_cap_row *row = &vk_cap_rows[i];
+        bool is_present = vk_dev.phys.present & row->cap;
+
+        fprintf(out, "  %-8s %s (%s)%s\n", is_present ? "present" : "missing", row->text,
+                row->extension, is_present && !row->is_used ? ", not used yet" : "");
+    }
 }
 
 static void describe_limits(FILE *out)
