@@ -6,6 +6,9 @@
 #include "core/gate.h"
 #include "mlx/c/mlx.h"
 
+/* Whose names, types and values the public headers have (CHANGELOG.md). */
+#define MLX_C_VERSION_MATCHED "0.6.0"
+
 static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -30,7 +33,8 @@ static void print_version(void)
     mlx_string version = mlx_string_new();
 
     if (mlx_version(&version) == 0)
-        printf("mlx-vulkan, matching MLX %s\n", mlx_string_data(version));
+        printf("mlx-vulkan %s, matching mlx-c %s and MLX %s\n", MLX_VULKAN_VERSION,
+               MLX_C_VERSION_MATCHED, mlx_string_data(version));
     mlx_string_free(version);
 }
 

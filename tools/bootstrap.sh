@@ -21,7 +21,6 @@ libvulkan-dev                  Vulkan headers and loader
 mesa-vulkan-drivers            Vulkan drivers, with a software device
 vulkan-validationlayers        validation layers for the tests
 libopenblas-dev                matrix products on the CPU
-liblapacke-dev                 linear algebra on the CPU
 libcjson-dev                   JSON: model settings, safetensors headers
 zlib1g-dev                     compressed npz archives
 libpcre2-dev                   patterns of tokenizers
@@ -43,7 +42,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in cc c++ cmake ninja pkg-config python3 clang-format glslc spirv-val; do
         command -v "$tool" >/dev/null || absent="$absent $tool"
     done
-    for module in openblas lapacke libcjson zlib libpcre2-8 libutf8proc cmocka; do
+    for module in openblas libcjson zlib libpcre2-8 libutf8proc cmocka; do
         pkg-config --exists "$module" 2>/dev/null || absent="$absent $module"
     done
     python3 -c "import numpy" 2>/dev/null || absent="$absent numpy"
