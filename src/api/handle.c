@@ -1,7 +1,5 @@
 #include "api/handle.h"
 
-#include <stdarg.h>
-
 /* ---- calls ---- */
 
 struct call call_begin(const char *fn, const void *res)
@@ -153,25 +151,4 @@ enum err box_set_strm(mlx_stream *res, struct strm *s)
     if (!err)
         ((struct strm_box *)res->ctx)->strm = s;
     return err;
-}
-
-/* ---- growing text ---- */
-
-enum err text_add(struct text *t, const char *fmt, ...)
-{
-    va_list args;
-    int n;
-
-    va_start(args, fmt);
-    n = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
-    if (n < 0)
-        return err_set(ERR_RUNTIME, "text cannot be formatted");
-    if (VEC_RESERVE(&t->s, (size_t)n + 1))
-        return ERR_NO_MEMORY;
-    va_start(args, fmt);
-    vsnprintf(t->s.v + t->s.n, (size_t)n + 1, fmt, args);
-    va_end(args);
-    t->s.n += (size_t)n;
-    return ERR_OK;
 }

@@ -12,6 +12,7 @@
 #include "api/public.h"
 #include "core/array.h"
 #include "core/stream.h"
+#include "core/text.h"
 #include "ops/ops.h"
 
 static_assert(sizeof(int) == sizeof(int32_t), "shapes are lists of int");
@@ -111,11 +112,3 @@ MUST_CHECK enum err box_set_strm(mlx_stream *res, struct strm *s);
 MUST_CHECK enum err box_set_vec(mlx_vector_array *res, struct arr *const *items, size_t n);
 /* Copies the texts. */
 MUST_CHECK enum err box_set_texts(mlx_vector_string *res, const char *const *texts, size_t n);
-
-/* ---- growing text ---- */
-
-struct text {
-    VEC(char) s; /* always terminated once something was added */
-};
-
-MUST_CHECK enum err text_add(struct text *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
