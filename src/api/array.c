@@ -119,19 +119,6 @@ mlx_array mlx_array_new_data(const void *data, const int *shape, int dim, mlx_dt
     return res;
 }
 
-/* Gives a leaf the caller's memory. On success the buffer runs the destructor, later. */
-static enum err arr_adopt(struct arr *a, const struct shp *s, void *data, void (*dtor)(void *),
-                          void *payload)
-{
-    enum err err = memory_adopt(&a->buf, data, arr_nbytes(a), dtor, payload);
-
-    if (!err) {
-        a->flags = (uint8_t)shp_layout_flags(s, a->strides, a->size);
-        atomic_store(&a->status, ARR_AVAILABLE);
-    }
-    return err;
-}
-
 mlx_array mlx_array_new_data_managed_payload(void *data, const int *shape, int dim, mlx_dtype dtype,
                                              void *payload, void (*dtor)(void *))
 {
@@ -148,8 +135,10 @@ mlx_array mlx_array_new_data_managed_payload(void *data, const int *shape, int d
     if (call_ok(&c))
         c.err = shp_size(&s) ? arr_new_empty(&c.out, &s, t) : arr_new_data(&c.out, NULL, &s, t);
     if (call_ok(&c) && c.out->size) {
-        c.err = arr_adopt(c.out, &s, data, dtor, payload);
+        c.err = arr_adopt(c.out, data, dtor, payload);
         adopted = call_ok(&c);
+        if (adopted)
+            atomic_store(&c.out->status, ARR_AVAILABLE);
     }
     if (!adopted && dtor)
         dtor(payload);

@@ -58,6 +58,9 @@ struct be_copy {
     const struct be_start *src_start, *dst_start;
 };
 
+/* Puts bytes [offset, offset + n) of a buffer at dst, front to back. */
+typedef enum err (*be_fill_fn)(void *arg, void *dst, size_t offset, size_t n);
+
 struct be {
     const char *name;
     enum dev_type type;
@@ -84,6 +87,10 @@ struct be {
      * through the device. Optional. False: the caller keeps the bytes on the host. */
     bool (*buf_takes_host_writes)(void);
     enum err (*buf_write)(struct buf *b, const void *data, size_t size);
+    /* Fills the first size bytes of a fresh buffer with what fn writes, in pieces that follow one
+     * another and are multiples of 64 KiB but for the last. Complete when it returns. NULL in
+     * backends whose buffers all have a host address. */
+    enum err (*buf_fill)(struct buf *b, size_t size, be_fill_fn fn, void *arg);
     /* True if the host reads and writes this backend's memory directly. */
     bool (*is_unified)(void);
     void (*cache_clear)(void);

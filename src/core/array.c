@@ -381,6 +381,16 @@ enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be
                    : ERR_OK;
 }
 
+enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg)
+{
+    enum err err = memory_adopt(&a->buf, data, arr_nbytes(a), dtor, arg);
+    struct shp s;
+
+    arr_shape(&s, a);
+    a->flags = (uint8_t)shp_layout_flags(&s, a->strides, a->size);
+    return err;
+}
+
 void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
                size_t data_size, int64_t element_offset)
 {

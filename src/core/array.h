@@ -163,6 +163,8 @@ MUST_CHECK enum err arr_host(const void **out, struct arr *a);
 MUST_CHECK enum err arr_alloc(struct arr *a, const struct be *home);
 /* Storage with explicit layout (an output that inherits its input's strides). */
 MUST_CHECK enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home);
+/* Takes over row-major bytes of somebody else; dtor(arg) runs when they are no longer needed. */
+MUST_CHECK enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg);
 /* Shares src's buffer: strides, flags, data_size and an element offset relative to src. */
 void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
                size_t data_size, int64_t element_offset);

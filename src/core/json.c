@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 
 #define MAX_DEPTH 512
 #define PATH_MAX_TEXT 160
@@ -434,3 +435,35 @@ GETTERS(string, const char *, JSON_STRING)
 GETTERS(bool, bool, JSON_BOOL)
 GETTERS(number, double, JSON_NUMBER)
 GETTERS(int, int64_t, JSON_NUMBER)
+
+/* ---- writing ---- */
+
+static bool is_utf8(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    size_t left = strlen(s), step;
+
+    for (; left; p += step, left -= step)
+        if (!(step = *p < 0x80 ? 1 : utf8_length(p, left)))
+            return false;
+    return true;
+}
+
+enum err json_add_string(struct text *t, const char *s)
+{
+    enum err err;
+
+    if (!is_utf8(s))
+        return err_set(ERR_ARG, "a text is not UTF-8");
+    TRY(text_add(t, "\""));
+    for (; *s; s++)
+        if (*s == '"' || *s == '\\')
+            TRY(text_add(t, "\\%c", *s));
+        else if ((unsigned char)*s < 0x20)
+            TRY(text_add(t, "\\u%04x", (unsigned)*s));
+        else
+            TRY(text_add(t, "%c", *s));
+    err = text_add(t, "\"");
+out:
+    return err;
+}

@@ -80,5 +80,9 @@ MUST_CHECK enum err json_opt_bool(bool *out, struct json object, const char *key
 MUST_CHECK enum err json_opt_number(double *out, struct json object, const char *key);
 MUST_CHECK enum err json_opt_int(int64_t *out, struct json object, const char *key);
 
+/* Writes s as a JSON string. ERR_ARG if it is not UTF-8, and then nothing is written. */
+struct text;
+MUST_CHECK enum err json_add_string(struct text *t, const char *s);
+
 /* Sets an error that names the document and the place of v: "tokenizer.json: model.type: ...". */
 enum err json_fail(struct json v, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -219,6 +219,15 @@ MUST_CHECK enum err ops_take(struct arr **out, struct arr *a, struct arr *indice
 MUST_CHECK enum err ops_take_flat(struct arr **out, struct arr *a, struct arr *indices,
                                   struct strm *s);
 
+/* ---- loading ---- */
+
+struct load_part;
+/* An array whose bytes are read when it is evaluated: straight into the memory of the stream's
+ * device, or used where they are. Does not check that the source is long enough; evaluation does.
+ */
+MUST_CHECK enum err ops_load(struct arr **out, const struct load_part *p, const struct shp *shape,
+                             enum dtype t, struct strm *s);
+
 /* ---- reductions ---- */
 
 MUST_CHECK enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,

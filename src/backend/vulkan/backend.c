@@ -110,6 +110,7 @@ const struct be be_vulkan = {
     .buf_mirror = vk_buf_mirror,
     .buf_takes_host_writes = vk_buf_takes_host_writes,
     .buf_write = vk_buf_write,
+    .buf_fill = vk_buf_fill,
     .is_unified = is_unified,
     .cache_clear = vk_alloc_clear,
     .memory_size = vk_memory_size,

@@ -151,7 +151,7 @@ out:
     return err;
 }
 
-static enum err upload_staged(struct vk_buf *dst, const char *src, size_t size)
+static enum err fill_staged(struct vk_buf *dst, size_t size, be_fill_fn fn, void *arg)
 {
     struct copier *c = NULL;
     enum err err;
@@ -161,7 +161,7 @@ static enum err upload_staged(struct vk_buf *dst, const char *src, size_t size)
         TRY(vk_mem_alloc(&c->staging, VK_MEM_UPLOAD, STAGING));
     for (size_t done = 0; done < size;) {
         size_t n = MIN(size - done, STAGING);
-        memcpy(c->staging->map, src + done, n);
+        TRY(fn(arg, c->staging->map, done, n));
         TRY(copy_now(
             c, &(struct piece){ .src = c->staging, .dst = dst, .dst_offset = done, .size = n }));
         done += n;
@@ -171,13 +171,25 @@ out:
     return err;
 }
 
-static enum err upload(struct vk_buf *dst, const char *src, size_t size)
+enum err vk_buf_fill(struct buf *b, size_t size, be_fill_fn fn, void *arg)
 {
+    struct vk_buf *dst = vk_buf_of(b);
+
     stat_add(STAT_BYTES_UPLOADED, size);
     if (vk_alloc_strategy() == VK_STAGED)
-        return upload_staged(dst, src, size);
-    memcpy(dst->map, src, size); /* visible to the GPU with the next submission */
+        return fill_staged(dst, size, fn, arg);
+    return fn(arg, dst->map, 0, size); /* visible to the GPU with the next submission */
+}
+
+static enum err copy_piece(void *arg, void *dst, size_t offset, size_t n)
+{
+    memcpy(dst, (const char *)arg + offset, n);
     return ERR_OK;
+}
+
+enum err vk_buf_write(struct buf *b, const void *data, size_t size)
+{
+    return vk_buf_fill(b, size, copy_piece, (void *)data);
 }
 
 static enum err mirror_to_host(struct buf **out, struct buf *src)
@@ -196,7 +208,7 @@ static enum err mirror_to_gpu(struct buf **out, struct buf *src)
 {
     enum err err = vk_buf_alloc(out, src->size);
 
-    return err ? err : upload(vk_buf_of(*out), src->host, src->size);
+    return err ? err : vk_buf_write(*out, src->host, src->size);
 }
 
 enum err vk_buf_mirror(struct buf **out, struct buf *src)
@@ -216,9 +228,4 @@ enum err vk_buf_mirror(struct buf **out, struct buf *src)
 bool vk_buf_takes_host_writes(void)
 {
     return vk_dev_open() == ERR_OK && vk_alloc_strategy() == VK_BAR;
-}
-
-enum err vk_buf_write(struct buf *b, const void *data, size_t size)
-{
-    return upload(vk_buf_of(b), data, size);
 }

@@ -10,3 +10,6 @@ enum err vk_buf_mirror(struct buf **out, struct buf *src);
 /* be->buf_takes_host_writes, be->buf_write: straight into mapped GPU memory. */
 bool vk_buf_takes_host_writes(void);
 enum err vk_buf_write(struct buf *b, const void *data, size_t size);
+
+/* be->buf_fill: straight into mapped GPU memory, or through a staging buffer. */
+enum err vk_buf_fill(struct buf *b, size_t size, be_fill_fn fn, void *arg);
