@@ -13,6 +13,7 @@
 #include "core/array.h"
 #include "core/stream.h"
 #include "core/text.h"
+#include "io/io.h"
 #include "ops/ops.h"
 
 static_assert(sizeof(int) == sizeof(int32_t), "shapes are lists of int");
@@ -74,6 +75,9 @@ struct arr *call_arr(struct call *c, mlx_array a, const char *name);
 /* May be empty: NULL then. */
 struct arr *call_arr_opt(struct call *c, mlx_array a);
 const struct list *call_vec(struct call *c, mlx_vector_array v, const char *name);
+/* Copies of tables; empty lists after a failure, to be released in any case. */
+void call_arrays(struct call *c, mlx_map_string_to_array map, struct io_arrays *out);
+void call_texts(struct call *c, mlx_map_string_to_string map, struct io_texts *out);
 enum dtype call_dtype(struct call *c, mlx_dtype t);
 /* A pointer of the caller that must not be NULL; returns it. */
 const void *call_ptr(struct call *c, const void *p, const char *name);
@@ -110,5 +114,8 @@ MUST_CHECK enum err box_set_dev(mlx_device *res, struct dev d);
 MUST_CHECK enum err box_set_strm(mlx_stream *res, struct strm *s);
 /* Takes the n references. */
 MUST_CHECK enum err box_set_vec(mlx_vector_array *res, struct arr *const *items, size_t n);
+/* Copies the lists; texts may be NULL. Either both are set or none. */
+MUST_CHECK enum err box_set_tables(mlx_map_string_to_array *arrays, mlx_map_string_to_string *texts,
+                                   const struct io_arrays *a, const struct io_texts *t);
 /* Copies the texts. */
 MUST_CHECK enum err box_set_texts(mlx_vector_string *res, const char *const *texts, size_t n);

@@ -147,6 +147,70 @@ static void *lookup(struct call *c, const void *ctx, const char *key)
     return found ? m->items.v[at].value : NULL;
 }
 
+/* ---- files ---- */
+
+static enum err fill_tables(struct map *arrays, struct map *texts, const struct io_arrays *a,
+                            const struct io_texts *t)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < a->list.n; i++)
+        TRY(map_insert(arrays, &arr_class, a->list.v[i].name, a->list.v[i].arr));
+    for (size_t i = 0; t && i < t->list.n; i++)
+        TRY(map_insert(texts, &text_class, t->list.v[i].key, t->list.v[i].value));
+out:
+    return err;
+}
+
+/* Puts fresh into the box of *ctx, made by box_make, and the old content into fresh. */
+static void map_swap(void **ctx, void *box, struct map *fresh)
+{
+    struct map old = *(struct map *)box;
+
+    *(struct map *)box = *fresh;
+    *fresh = old;
+    *ctx = box;
+}
+
+enum err box_set_tables(mlx_map_string_to_array *arrays, mlx_map_string_to_string *texts,
+                        const struct io_arrays *a, const struct io_texts *t)
+{
+    struct map fresh_arrays = { 0 }, fresh_texts = { 0 };
+    void *arrays_box = arrays->ctx, *texts_box = texts ? texts->ctx : NULL;
+    enum err err;
+
+    TRY(fill_tables(&fresh_arrays, &fresh_texts, a, texts ? t : NULL));
+    TRY(box_make(&arrays_box, sizeof(struct map)));
+    if (texts && (err = box_make(&texts_box, sizeof(struct map))) != ERR_OK) {
+        if (!arrays->ctx)
+            mem_free(arrays_box);
+        goto out;
+    }
+    map_swap(&arrays->ctx, arrays_box, &fresh_arrays);
+    if (texts)
+        map_swap(&texts->ctx, texts_box, &fresh_texts);
+out:
+    map_fini(&fresh_arrays, &arr_class);
+    map_fini(&fresh_texts, &text_class);
+    return err;
+}
+
+void call_arrays(struct call *c, mlx_map_string_to_array map, struct io_arrays *out)
+{
+    const struct map *m = call_box(c, map.ctx, "map", "param");
+
+    for (size_t i = 0; call_ok(c) && i < m->items.n; i++)
+        c->err = io_arrays_add(out, m->items.v[i].key, arr_ref(m->items.v[i].value));
+}
+
+void call_texts(struct call *c, mlx_map_string_to_string map, struct io_texts *out)
+{
+    const struct map *m = call_box(c, map.ctx, "map", "metadata");
+
+    for (size_t i = 0; call_ok(c) && i < m->items.n; i++)
+        c->err = io_texts_add(out, m->items.v[i].key, m->items.v[i].value);
+}
+
 /* ---- positions ---- */
 
 struct position {

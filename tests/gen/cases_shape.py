@@ -212,6 +212,16 @@ def copy_rows(rng):
         yield same("contiguous", x, x.values, [0])
 
 
+def load_rows(rng):
+    """Through an npy file; the last shape is large enough to be mapped."""
+    for dtype in ALL:
+        for shape, layout in (((5, 7), "row"), ((5, 7), "transposed"), ((3, 4, 5), "sliced"),
+                              ((0, 3), "row"), ((), "row"), ((130, 513), "row"),
+                              ((130, 513), "transposed")):
+            x = laid_out(sample(rng, dtype, shape), dtype, layout)
+            yield same("load", x, x.values)
+
+
 # ---- movement ----
 
 def join_rows(rng):
@@ -317,7 +327,8 @@ def large_rows(rng):
 def rows(rng):
     """(family, rows) pairs."""
     return [("large", [*large_rows(rng)]),
-            ("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng)]),
+            ("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng),
+                        *load_rows(rng)]),
             ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *slice_rows(rng),
                       *split_rows(rng), *strided_rows(rng)]),
             ("move", [*copy_rows(rng), *join_rows(rng), *pad_rows(rng), *take_rows(rng),

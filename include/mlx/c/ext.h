@@ -4,8 +4,11 @@
 #ifndef MLX_EXT_H
 #define MLX_EXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "mlx/c/map.h"
+#include "mlx/c/stream.h"
 #include "mlx/c/string.h"
 
 #ifdef __cplusplus
@@ -32,6 +35,13 @@ int mlx_setting_get(mlx_string *value, const char *name);
  * 2 if there is none of that name. Settings that are read when a device is opened take effect only
  * before that. Thread-safety: safe. */
 int mlx_setting_set(const char *name, const char *value);
+
+/* An npz archive: a zip file of npy files, stored or deflated, whose checksums are compared. The
+ * archive is unpacked at once; arrays are named after the members, without ".npy". */
+int mlx_load_npz(mlx_map_string_to_array *res, const char *file, const mlx_stream s);
+
+/* Writes an npz archive, deflated if compressed. See io.h for what saving does. */
+int mlx_save_npz(const char *file, const mlx_map_string_to_array param, bool compressed);
 
 #ifdef __cplusplus
 }

@@ -34,6 +34,8 @@
 #include "mlx/c/error.h"
 #include "mlx/c/graph_utils.h"
 #include "mlx/c/half.h"
+#include "mlx/c/io.h"
+#include "mlx/c/io_types.h"
 #include "mlx/c/map.h"
 #include "mlx/c/memory.h"
 #include "mlx/c/ops.h"
