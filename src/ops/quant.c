@@ -189,7 +189,7 @@ static enum err check_dequantize(const struct ops_packed *w, const struct quant_
                        "[dequantize] The matrix to be dequantized must have at least 2 dimension "
                        "but it has only %d.",
                        w->w->ndim);
-    if (!same_but_last(w->w, w->scales) || (w->biases && !same_shape(w->scales, w->biases)))
+    if (!same_but_last(w->w, w->scales) || (w->biases && !arr_same_shape(w->scales, w->biases)))
         return err_set(ERR_ARG, "[dequantize] Shape of %s not match the matrix", what);
     arr_shape(&shape, w->w);
     arr_shape(&scales, w->scales);
@@ -274,7 +274,7 @@ static enum err check_packed(const struct ops_packed *w, const struct quant_para
     if (dtype_of(w->w) != DT_UINT32)
         return err_set(ERR_ARG, "[%s] The weight matrix should be uint32 but received %s", op,
                        dt_name(dtype_of(w->w)));
-    if (w->biases && !same_shape(w->scales, w->biases)) {
+    if (w->biases && !arr_same_shape(w->scales, w->biases)) {
         arr_shape(&sb, w->biases);
         return err_set(ERR_ARG,
                        "[%s] Scales and biases should have the same shape. Received scales with "
