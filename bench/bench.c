@@ -71,6 +71,7 @@ int bench_measure(struct bench_result *r, const struct bench_state *s)
     }
     r->runs = n;
     r->wall = bench_median(wall, n);
+    r->best = wall[0];
     r->gpu = bench_median(gpu, n);
     r->spread = (wall[n * 9 / 10] - wall[n / 10]) / r->wall;
     return 0;
@@ -82,10 +83,11 @@ static void report(const struct bench_case *c, const struct bench_result *r, dou
     double rate = work / seconds / c->scale;
 
     if (bench_options.json)
-        printf(
-            "{\"case\": \"%s\", \"wall_us\": %.3f, \"gpu_us\": %.3f, \"spread\": %.4f, \"runs\": "
-            "%d, \"rate\": %.4f, \"unit\": \"%s\", \"target\": %.4f}\n",
-            c->name, r->wall * 1e6, r->gpu * 1e6, r->spread, r->runs, rate, c->unit, c->target);
+        printf("{\"case\": \"%s\", \"wall_us\": %.3f, \"best_us\": %.3f, \"gpu_us\": %.3f, "
+               "\"spread\": "
+               "%.4f, \"runs\": %d, \"rate\": %.4f, \"unit\": \"%s\", \"target\": %.4f}\n",
+               c->name, r->wall * 1e6, r->best * 1e6, r->gpu * 1e6, r->spread, r->runs, rate,
+               c->unit, c->target);
     else
         printf("%-12s %-34s %12.1f %12.1f %6.1f%% %10.3f %-8s %8.1f %s\n", c->name, c->what,
                r->wall * 1e6, r->gpu * 1e6, r->spread * 100, rate, c->unit, c->target,
@@ -94,7 +96,9 @@ static void report(const struct bench_case *c, const struct bench_result *r, dou
 
 static int run_case(const struct bench_case *c, mlx_stream stream)
 {
-    struct bench_state s = { .c = c, .stream = stream, .bytes = bench_options.megabytes << 20 };
+    struct bench_state s = { .c = c,
+                             .stream = stream,
+                             .bytes = (size_t)bench_options.megabytes << 20 };
     struct bench_result r;
     int rc = c->setup(&s);
 
@@ -116,7 +120,7 @@ static int run_cases(mlx_stream stream)
         printf("%-12s %-34s %12s %12s %7s %10s %-8s %8s %s\n", "case", "what", "wall us", "gpu us",
                "spread", "rate", "unit", "target", "reached");
     for (size_t i = 0; i < bench_case_count; i++)
-        if (!bench_options.filter || strstr(bench_cases[i].name, bench_options.filter))
+        if (bench_wants(bench_cases[i].name))
             failed += run_case(&bench_cases[i], stream) != 0;
     return failed;
 }
@@ -129,31 +133,102 @@ static const char usage[] =
     "--one-shot N adds N elements once and ends.\n"
     "Targets are those of an NVIDIA H200 with 512 MB operands and 4096 x 4096 products.\n";
 
+/* ---- options ---- */
+
+/* What is wrong is said in one line. */
+static int parse_number(double *out, const char *value, double least, double most)
+{
+    char *end;
+
+    *out = strtod(value, &end);
+    if (end != value && *end == '\0' && *out >= least && *out <= most)
+        return 0;
+    fprintf(stderr, "mlx bench: '%s' is not a number from %g to %g\n", value, least, most);
+    return 1;
+}
+
+static int parse_count(int *out, const char *value, int most)
+{
+    double number;
+    int rc = parse_number(&number, value, 1, most);
+
+    if (rc == 0 && number != (int)number) {
+        fprintf(stderr, "mlx bench: '%s' is not a whole number\n", value);
+        rc = 1;
+    }
+    if (rc == 0)
+        *out = (int)number;
+    return rc;
+}
+
+static int parse_device(const char *value)
+{
+    bool is_cpu = strcmp(value, "cpu") == 0;
+
+    if (!is_cpu && strcmp(value, "gpu") != 0) {
+        fprintf(stderr, "mlx bench: '%s' is neither cpu nor gpu\n", value);
+        return 1;
+    }
+    bench_options.device = is_cpu ? MLX_CPU : MLX_GPU;
+    return 0;
+}
+
+bool bench_wants(const char *name)
+{
+    return !bench_options.filter || strstr(name, bench_options.filter);
+}
+
+static int parse_filter(const char *value)
+{
+    static const char *const tables[] = { "startup", "latency", "products" };
+    bool matches = false;
+
+    bench_options.filter = value;
+    for (size_t i = 0; i < bench_case_count && !matches; i++)
+        matches = bench_wants(bench_cases[i].name);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !matches; i++)
+        matches = bench_wants(tables[i]);
+    if (!matches)
+        fprintf(stderr, "mlx bench: no case has '%s' in its name\n", value);
+    return !matches;
+}
+
+/* Arrays have at most 2^31 - 1 elements of float32 along one axis; products take the cube of their
+ * edge. */
+#define MAX_MEGABYTES 8191
+#define MAX_EDGE 65536
+#define MAX_SECONDS 3600.0
+
+static int parse_option(const char *name, const char *value)
+{
+    if (strcmp(name, "--filter") == 0)
+        return parse_filter(value);
+    if (strcmp(name, "--mb") == 0)
+        return parse_count(&bench_options.megabytes, value, MAX_MEGABYTES);
+    if (strcmp(name, "--edge") == 0)
+        return parse_count(&bench_options.edge, value, MAX_EDGE);
+    if (strcmp(name, "--one-shot") == 0)
+        return parse_count(&bench_options.one_shot, value, 1 << 28);
+    if (strcmp(name, "--seconds") == 0)
+        return parse_number(&bench_options.seconds, value, 0, MAX_SECONDS);
+    if (strcmp(name, "--device") == 0)
+        return parse_device(value);
+    fputs(usage, stderr);
+    return 1;
+}
+
 static int parse(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--json") == 0) {
             bench_options.json = true;
             continue;
         }
-        if (!value)
+        if (i + 1 == argc) {
+            fputs(usage, stderr);
             return 1;
-        if (strcmp(argv[i], "--filter") == 0)
-            bench_options.filter = value;
-        else if (strcmp(argv[i], "--mb") == 0)
-            bench_options.megabytes = strtoul(value, NULL, 10);
-        else if (strcmp(argv[i], "--edge") == 0)
-            bench_options.edge = atoi(value);
-        else if (strcmp(argv[i], "--one-shot") == 0)
-            bench_options.one_shot = atoi(value);
-        else if (strcmp(argv[i], "--seconds") == 0)
-            bench_options.seconds = atof(value);
-        else if (strcmp(argv[i], "--device") == 0 && strcmp(value, "cpu") == 0)
-            bench_options.device = MLX_CPU;
-        else if (strcmp(argv[i], "--device") == 0 && strcmp(value, "gpu") == 0)
-            bench_options.device = MLX_GPU;
-        else
+        }
+        if (parse_option(argv[i], argv[i + 1]))
             return 1;
         i++;
     }
@@ -172,10 +247,40 @@ static void size_by_device(void)
         bench_options.edge = fast ? 4096 : 512;
 }
 
-static int run_all(mlx_stream stream, double began)
+static void put_text(const char *key, const char *text)
+{
+    printf("\"%s\": \"", key);
+    for (; *text; text++)
+        printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    printf("\", ");
+}
+
+/* What the numbers of the lines that follow belong to. */
+static void report_device(mlx_device device)
+{
+    static const char *const keys[][2] = { { "device", "device_name" }, { "driver", "driver" } };
+    mlx_device_info info = mlx_device_info_new();
+
+    if (mlx_device_info_get(&info, device) == 0) {
+        printf("{\"version\": \"%s\", ", MLX_VULKAN_VERSION);
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+            const char *text = "none";
+            bool exists = false;
+            if (mlx_device_info_has_key(&exists, info, keys[i][1]) == 0 && exists)
+                mlx_device_info_get_string(&text, info, keys[i][1]);
+            put_text(keys[i][0], text);
+        }
+        printf("\"megabytes\": %d, \"edge\": %d}\n", bench_options.megabytes, bench_options.edge);
+    }
+    mlx_device_info_free(info);
+}
+
+static int run_all(mlx_stream stream, mlx_device device, double began)
 {
     if (bench_options.one_shot > 0)
         return bench_add_once(bench_options.one_shot, stream);
+    if (bench_options.json)
+        report_device(device);
     return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
            bench_products(stream);
 }
@@ -188,10 +293,8 @@ int cmd_bench(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    if (parse(argc, argv)) {
-        fputs(usage, stderr);
+    if (parse(argc, argv))
         return 1;
-    }
     bench_options.program = "/proc/self/exe";
     gate_set_int(GATE_VK_TIMING, 1);
     mlx_device device = mlx_device_new_type(bench_options.device, 0);
@@ -201,7 +304,7 @@ int cmd_bench(int argc, char **argv)
         size_by_device();
         failed = mlx_get_default_stream(&stream, device);
         if (!failed)
-            failed = run_all(stream, began);
+            failed = run_all(stream, device, began);
         mlx_stream_free(stream);
     }
     mlx_device_free(device);

@@ -35,7 +35,7 @@ extern const size_t bench_case_count;
 
 struct bench_options {
     const char *filter; /* part of a name, or NULL */
-    size_t megabytes;   /* size of the large operands; 0 = by device */
+    int megabytes;      /* size of the large operands; 0 = by device */
     int edge;           /* side of the square matrices; 0 = by device */
     double seconds;     /* time per case */
     bool json;
@@ -50,12 +50,13 @@ struct bench_result {
     double wall;   /* seconds per result */
     double gpu;    /* seconds per result by the GPU's own clock; 0 where there is none */
     double spread; /* (90th - 10th percentile) / median of wall */
+    double best;   /* shortest wall: what a machine with other work to do can compare */
     int runs;
 };
 
 /* Seconds on the monotonic clock. */
 double bench_now(void);
-double bench_median(double *v, int n);
+double bench_median(double *v, int n); /* sorts v */
 /* Total nanoseconds that the GPU was busy, by timestamps; needs the timing setting. */
 double bench_gpu_seconds(void);
 
@@ -63,6 +64,9 @@ double bench_gpu_seconds(void);
 int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s);
 /* Medians over repetitions of a case that is set up. Returns 0 if fine. */
 int bench_measure(struct bench_result *r, const struct bench_state *s);
+
+/* True if the filter lets this case or table run. */
+bool bench_wants(const char *name);
 
 /* One line: name, what, microseconds and the most they may be (0 = no target). */
 void bench_report(const char *name, const char *what, double us, double target);

@@ -198,7 +198,7 @@ static int small_calls(mlx_stream s)
 
 int bench_latency(mlx_stream s)
 {
-    if (bench_options.filter && !strstr("latency", bench_options.filter))
+    if (!bench_wants("latency"))
         return 0;
     return tiny_ops(s) + small_calls(s);
 }

@@ -124,7 +124,7 @@ int bench_products(mlx_stream stream)
     const char *asked = gate_text(GATE_VK_MATMUL_VARIANT);
     int failed = 0;
 
-    if (!bench_options.filter || !strstr("products", bench_options.filter))
+    if (!bench_options.filter || !bench_wants("products"))
         return 0;
     if (!bench_options.json)
         printf("%-28s %-5s %-24s %12s %10s %8s\n", "product", "dtype", "variant", "us", "TFLOP/s",

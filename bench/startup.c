@@ -6,7 +6,7 @@
 
 int bench_startup(mlx_stream s, double began)
 {
-    if (bench_options.filter && !strstr("startup", bench_options.filter))
+    if (!bench_wants("startup"))
         return 0;
     if (bench_add_once(1, s))
         return 1;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "backend/common/families.h"
 #include "backend/vulkan/alloc.h"
@@ -52,7 +53,8 @@ static bool is_unified(void)
     return open_device() == ERR_OK && vk_is_unified();
 }
 
-static struct be_info_row info_rows[6];
+static struct be_info_row info_rows[7];
+static char driver[VK_MAX_DRIVER_NAME_SIZE + VK_MAX_DRIVER_INFO_SIZE];
 
 static void fill_info(void)
 {
@@ -60,6 +62,7 @@ static void fill_info(void)
     const struct be_info_row rows[] = {
         { .key = "device_name", .text = p->props.deviceName },
         { .key = "architecture", .text = p->props12.driverName },
+        { .key = "driver", .text = driver },
         { .key = "max_buffer_length", .number = vk_memory_max_buffer() },
         { .key = "max_recommended_working_set_size", .number = vk_memory_budget() },
         { .key = "memory_size", .number = vk_memory_size() },
@@ -67,6 +70,7 @@ static void fill_info(void)
     };
 
     static_assert(sizeof rows == sizeof info_rows, "one row each");
+    snprintf(driver, sizeof driver, "%s %s", p->props12.driverName, p->props12.driverInfo);
     memcpy(info_rows, rows, sizeof rows);
 }
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# `mlx bench` says in one line what is wrong with an option, and its JSON says what was measured.
+# usage: bench_options.sh MLX
+set -u
+mlx=$1
+failed=0
+
+refuses() { # OPTION VALUE
+    local text rc
+    text=$("$mlx" bench --device cpu "$1" "$2" 2>&1)
+    rc=$?
+    if [ $rc -ne 1 ] || [ "$(printf '%s\n' "$text" | wc -l)" -ne 1 ] || [ -z "$text" ]; then
+        echo "bench $1 $2: exit code $rc, text: $text"
+        failed=1
+    fi
+}
+
+for value in 0 -1 3.5 12x x '' nan 1e99; do
+    for option in --mb --edge --one-shot; do
+        refuses "$option" "$value"
+    done
+done
+for value in -1 x '' nan inf; do
+    refuses --seconds "$value"
+done
+refuses --device tpu
+refuses --filter no_such_case
+
+json=$("$mlx" bench --device cpu --json --mb 1 --seconds 0 --filter copy) || failed=1
+for key in version device driver megabytes case best_us; do
+    case $json in
+    *"\"$key\": "*) ;;
+    *) echo "no $key in: $json" && failed=1 ;;
+    esac
+done
+exit $failed
