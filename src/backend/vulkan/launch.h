@@ -9,6 +9,12 @@ uint32_t launch_workgroup(void);
 /* The most threads that a kernel may ask for when its team does not fit in fewer. */
 uint32_t launch_max_workgroup(void);
 
+/* Lanes of a subgroup in kernels that read memory in blocks (kernels/block.glsl); 0 where the
+ * device has no use for them, or a setting switches them off. */
+uint32_t launch_block_lanes(void);
+/* True if reading this many bytes in blocks is worth the larger kernel. */
+bool launch_block_pays(uint64_t bytes);
+
 /* A grid of at least n workgroups, which the kernel numbers x first; x, y and z are each limited,
  * so the last workgroups may have nothing to do. */
 struct vk_grid launch_grid(uint64_t n);

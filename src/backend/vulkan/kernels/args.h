@@ -36,6 +36,12 @@ struct walk_args {
     A_U32 reserved;
 };
 
+/* Kernels that read memory in blocks (block.glsl): the numbers from 0 to BLOCK_DIGITS - 1 are among
+ * their arguments, and the tasks of a dispatch have numbers of so many bits. */
+#define BLOCK_DIGITS 16
+#define BLOCK_DIGIT_BITS 4
+#define BLOCK_TASK_BITS 20
+
 /* out[i] = (in ? in[i] : i) * mul + add for i < n. */
 struct probe_args {
     A_ADDR in_addr, out_addr;
