@@ -6,3 +6,4 @@ int cmd_info(int argc, char **argv);
 int cmd_ops(int argc, char **argv);
 int cmd_gates(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);

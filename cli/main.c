@@ -18,13 +18,14 @@ static const struct command {
     { "ops", cmd_ops, "list the ops and the backends that run them" },
     { "gates", cmd_gates, "list the settings and their values" },
     { "bench", cmd_bench, "measure throughput and latency" },
+    { "tokenize", cmd_tokenize, "show the token ids of a text, or the text of ids" },
 };
 
 static void usage(FILE *out)
 {
     fputs("usage: mlx COMMAND [options]\n\n", out);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].text);
+        fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].text);
     fputs("\n`mlx COMMAND --help` says more.\n", out);
 }
 

@@ -1,0 +1,34 @@
+/* What the readers of the sections of tokenizer.json share. */
+#pragma once
+
+#include "lm/tok.h"
+
+/* One kind of normalizer, pre-tokenizer, post-processor or decoder. */
+struct tok_reader {
+    const char *type;
+    enum err (*read)(struct tok *t, struct json v);
+};
+
+/* Reads v as its "type" says; nothing for null. An unknown type is ERR_UNSUPPORTED. */
+MUST_CHECK enum err tok_read_typed(struct tok *t, struct json v, const struct tok_reader *readers,
+                                   size_t n);
+/* Reads each element of the list. */
+MUST_CHECK enum err tok_read_list(struct tok *t, struct json list, const struct tok_reader *readers,
+                                  size_t n);
+/* Puts the place of v before the text of an error. */
+enum err tok_at(struct json v, enum err err);
+/* "pattern": {"String": ...} or {"Regex": ...} */
+MUST_CHECK enum err tok_read_pattern(struct rx **out, struct json v);
+/* A string of one character. */
+MUST_CHECK enum err tok_read_char(uint32_t *out, struct json v, const char *key);
+MUST_CHECK enum err tok_read_text(struct str *out, struct json v, const char *key);
+/* Whether Metaspace puts its character before a text. */
+MUST_CHECK enum err tok_read_prepend(enum pretok_prepend *out, struct json v);
+
+MUST_CHECK enum err tok_read_normalizer(struct tok *t, struct json v);
+MUST_CHECK enum err tok_read_pre_tokenizer(struct tok *t, struct json v);
+MUST_CHECK enum err tok_read_post_processor(struct tok *t, struct json v);
+MUST_CHECK enum err tok_read_decoder(struct tok *t, struct json v);
+
+/* The pattern of GPT-2. */
+extern const char tok_gpt2_pattern[];
