@@ -124,8 +124,12 @@ struct be {
     /* Blocks. Thread-safety: safe, once the producer flushed. */
     enum err (*ev_wait)(struct ev *e);
     enum err (*ev_query)(bool *done, struct ev *e);
-    /* Later work of s waits for e, whose producer may be of any backend. */
+    /* Later work of s waits for e, whose producer may be of any backend, and fails with it. Does
+     * not block: e may be far from complete. */
     enum err (*strm_wait)(struct strm *s, struct ev *e);
+    /* fn is called once e is complete, on any thread, without locks, or at once. Needed where the
+     * streams of another backend cannot wait by themselves. Thread-safety: safe. */
+    enum err (*ev_notify)(struct ev *e, void (*fn)(void));
 
     /* Releases a step's slot. */
     void (*slot_free)(void *slot);

@@ -158,7 +158,7 @@ enum err strm_new(struct strm **out, struct dev d)
     s->dev = d;
     s->be = dev_backend(d.type);
     s->owner = pthread_self();
-    pthread_mutex_init(&s->note_lock, NULL);
+    pthread_mutex_init(&s->failure_lock, NULL);
     TRY(s->be->strm_open(s));
     if ((err = registry_add(s)) != ERR_OK) {
         s->be->strm_close(s);
@@ -207,23 +207,80 @@ enum err strm_synchronize(struct strm *s)
     return err;
 }
 
-void strm_note_error(struct strm *s, enum err code)
+/* ---- failures ---- */
+
+/* The newest failure; called with the lock held, once there is one. */
+static struct strm_failure *newest_failure(struct strm *s)
 {
-    pthread_mutex_lock(&s->note_lock);
-    err_note_take(&s->note, code);
-    atomic_store(&s->noted, true);
-    pthread_mutex_unlock(&s->note_lock);
+    return &s->failure[(s->n_failures - 1) % STRM_FAILURES];
+}
+
+/* Called with the lock held. */
+static void mark_told(struct strm *s)
+{
+    atomic_store(&s->told, newest_failure(s)->ticket);
+    atomic_store(&s->untold, false);
+}
+
+void strm_fail(struct strm *s, uint64_t ticket, const struct err_note *why)
+{
+    pthread_mutex_lock(&s->failure_lock);
+    if (s->untold) {
+        struct strm_failure *f = newest_failure(s);
+        f->ticket = MIN(f->ticket, ticket);
+    } else {
+        s->failure[s->n_failures % STRM_FAILURES] = (struct strm_failure){ ticket, *why };
+        atomic_fetch_add(&s->n_failures, 1);
+        atomic_store(&s->untold, true);
+    }
+    pthread_mutex_unlock(&s->failure_lock);
+}
+
+void strm_note_error(struct strm *s, uint64_t ticket, enum err code)
+{
+    struct err_note why = { .code = ERR_OK };
+
+    err_note_take(&why, code);
+    strm_fail(s, ticket, &why);
 }
 
 enum err strm_raise_error(struct strm *s)
 {
-    if (!atomic_load(&s->noted))
+    struct err_note why = { .code = ERR_OK };
+
+    if (!atomic_load(&s->untold))
         return ERR_OK;
-    pthread_mutex_lock(&s->note_lock);
-    enum err err = err_note_raise(&s->note);
-    atomic_store(&s->noted, false);
-    pthread_mutex_unlock(&s->note_lock);
-    return err;
+    pthread_mutex_lock(&s->failure_lock);
+    if (s->untold) {
+        why = newest_failure(s)->note;
+        mark_told(s);
+    }
+    pthread_mutex_unlock(&s->failure_lock);
+    return err_note_raise(&why);
+}
+
+/* What the event covers failed, and its stream had not told anybody when it was recorded. */
+static bool covers(const struct ev *e, const struct strm_failure *f)
+{
+    return e->told < f->ticket && f->ticket <= e->ticket;
+}
+
+/* Copies the failure of what e covers; with tell, the stream's owner need not be told any more. */
+static bool find_failure(struct err_note *out, struct ev *e, bool tell)
+{
+    struct strm *s = e->strm;
+    bool found = false;
+
+    if (!atomic_load(&s->n_failures))
+        return false;
+    pthread_mutex_lock(&s->failure_lock);
+    for (uint32_t i = 0; i < MIN(s->n_failures, STRM_FAILURES) && !found; i++)
+        if ((found = covers(e, &s->failure[i])))
+            *out = s->failure[i].note;
+    if (found && tell && s->untold && covers(e, newest_failure(s)))
+        mark_told(s);
+    pthread_mutex_unlock(&s->failure_lock);
+    return found;
 }
 
 /* ---- events ---- */
@@ -242,6 +299,7 @@ enum err ev_new(struct ev **out, struct strm *s)
 
 enum err ev_record(struct ev *e)
 {
+    e->told = atomic_load(&e->strm->told);
     return e->strm->be->ev_record(e->strm, e);
 }
 
@@ -260,35 +318,55 @@ void ev_unref(struct ev **pe)
         mem_free(e);
 }
 
-/* The producer's failure is raised by whoever collects the event first; the stream that waits for a
- * failed event inherits it, so later readers of dependent work see it too. */
-static enum err collect_failure(struct ev *e)
+static enum err complete(struct ev *e, bool tell)
 {
-    return strm_raise_error(e->strm);
+    struct err_note why = { .code = ERR_OK };
+    enum err err = atomic_load(&e->done) ? ERR_OK : e->strm->be->ev_wait(e);
+
+    if (!err && find_failure(&why, e, tell))
+        err = err_note_raise(&why);
+    return err;
 }
 
 enum err ev_wait(struct ev *e)
 {
-    enum err err = ERR_OK;
+    return complete(e, true);
+}
 
-    if (!atomic_load(&e->done))
-        err = e->strm->be->ev_wait(e);
-    return err ? err : collect_failure(e);
+enum err ev_inherit(struct ev *e)
+{
+    return complete(e, false);
+}
+
+bool ev_failure(struct err_note *out, struct ev *e)
+{
+    return find_failure(out, e, false);
 }
 
 enum err ev_query(bool *done, struct ev *e)
 {
+    struct err_note why = { .code = ERR_OK };
     enum err err = ERR_OK;
 
     *done = atomic_load(&e->done);
     if (!*done)
         err = e->strm->be->ev_query(done, e);
-    return err || !*done ? err : collect_failure(e);
+    if (!err && *done && find_failure(&why, e, true))
+        err = err_note_raise(&why);
+    return err;
 }
 
 enum err ev_wait_on(struct strm *s, struct ev *e)
 {
-    if (e->strm == s || atomic_load(&e->done))
+    struct err_note why;
+
+    /* What failed is waited for even when it is over: s inherits the failure. */
+    if (e->strm == s || (atomic_load(&e->done) && !ev_failure(&why, e)))
         return ERR_OK;
     return s->be->strm_wait(s, e);
+}
+
+enum err ev_notify(struct ev *e, void (*fn)(void))
+{
+    return e->strm->be->ev_notify(e, fn);
 }

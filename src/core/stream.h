@@ -20,6 +20,14 @@ struct dev {
     int index;
 };
 
+/* Work that failed after it was given to a stream. */
+struct strm_failure {
+    uint64_t ticket; /* events with this ticket or a later one cover it */
+    struct err_note note;
+};
+/* Failures kept for the events that cover them, the newest of which may still be to be told. */
+#define STRM_FAILURES 4
+
 struct strm {
     int index; /* from one counter shared by all devices */
     struct dev dev;
@@ -27,10 +35,13 @@ struct strm {
     pthread_t owner;
     void *priv;               /* the backend's encoder, made by strm_open */
     struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
-    /* The first asynchronous failure; raised once and cleared. Guarded by note_lock. */
-    pthread_mutex_t note_lock;
-    struct err_note note;
-    _Atomic bool noted; /* lets the common case go without the lock */
+    /* Asynchronous failures, in a ring guarded by failure_lock. While the newest has not been told
+     * none is added: the events that cover a later one cover it, too. */
+    pthread_mutex_t failure_lock;
+    struct strm_failure failure[STRM_FAILURES];
+    _Atomic uint32_t n_failures; /* ever; lets the common case go without the lock */
+    _Atomic bool untold;         /* the newest failure waits for somebody to raise it */
+    _Atomic uint64_t told;       /* ticket of the newest failure that was raised */
 };
 
 /* The backend behind a device type; NULL if the library was built without it. */
@@ -69,8 +80,13 @@ MUST_CHECK enum err strm_synchronize(struct strm *s);
 /* ERR_RUNTIME when called from a thread that did not make the stream. */
 MUST_CHECK enum err strm_check_thread(const struct strm *s);
 
-/* Stores an asynchronous failure (the first wins) / raises and clears it. Thread-safety: safe. */
-void strm_note_error(struct strm *s, enum err code);
+/* Asynchronous failures (contract 3.5). A backend notes that the work with this ticket failed,
+ * before anybody can see it complete; of several that nobody was told of the first text wins. The
+ * stream's next use raises it, once. Events that cover the failed work stay poisoned: whoever waits
+ * for one is told, and a stream that waits for one fails as well. Thread-safety: safe. */
+void strm_fail(struct strm *s, uint64_t ticket, const struct err_note *why);
+/* The same with the calling thread's last error. */
+void strm_note_error(struct strm *s, uint64_t ticket, enum err code);
 MUST_CHECK enum err strm_raise_error(struct strm *s);
 
 /* ---- events: "everything given to this stream so far is complete" ---- */
@@ -79,6 +95,7 @@ struct ev {
     refcount rc;
     struct strm *strm; /* producer */
     uint64_t ticket;   /* the producer backend's mark, set by ev_record */
+    uint64_t told;     /* failures up to this ticket had been raised when it was recorded */
     _Atomic bool done; /* set by the producer's backend once it has seen completion */
 };
 
@@ -88,8 +105,16 @@ MUST_CHECK enum err ev_new(struct ev **out, struct strm *s);
 MUST_CHECK enum err ev_record(struct ev *e);
 struct ev *ev_ref(struct ev *e);
 void ev_unref(struct ev **e);
-/* Host side: blocks; raises the producer's failure. */
+/* Host side: blocks; raises the failure of the work it covers. */
 MUST_CHECK enum err ev_wait(struct ev *e);
 MUST_CHECK enum err ev_query(bool *done, struct ev *e);
 /* Later work of s starts only after the event. No-op when s is the producer. */
 MUST_CHECK enum err ev_wait_on(struct strm *s, struct ev *e);
+
+/* For backends. ev_inherit blocks and gives the failure on behalf of a stream that waits: the
+ * producer's owner is still to be told. ev_failure copies it from a complete event; false if there
+ * is none. */
+MUST_CHECK enum err ev_inherit(struct ev *e);
+bool ev_failure(struct err_note *out, struct ev *e);
+/* fn is called once e is complete, on any thread, or at once. */
+MUST_CHECK enum err ev_notify(struct ev *e, void (*fn)(void));

@@ -220,12 +220,20 @@ static void run_program(const struct task *t, const uint64_t *in, uint64_t *out)
         out[o] = digest[f->out[o]];
 }
 
+/* The task that runs failed: the first event to cover it is one that is recorded after it. */
+static void task_failed(struct strm *s, enum err err)
+{
+    const struct queue *q = s->priv;
+
+    strm_note_error(s, q->done + 1, err);
+}
+
 static void run_task(struct strm *s, struct task *t)
 {
     uint64_t in[MAX_OPERANDS], out[MAX_OPERANDS];
 
     if (fires(&sim.fail_task)) {
-        strm_note_error(s, err_set(ERR_DEVICE, "[sim] The device failed."));
+        task_failed(s, err_set(ERR_DEVICE, "[sim] The device failed."));
         return;
     }
     for (int i = 0; i < t->n_in; i++)
@@ -248,9 +256,9 @@ static void run_one(struct strm *s, struct task *t)
         run_task(s, t);
         break;
     case TASK_WAIT: {
-        enum err err = ev_wait(t->ev);
+        enum err err = ev_inherit(t->ev);
         if (err)
-            strm_note_error(s, err);
+            task_failed(s, err);
         ev_unref(&t->ev);
         break;
     }
@@ -303,7 +311,7 @@ struct strm *sim_strm_new(void)
     s->be = &be_sim;
     s->index = sim.n_streams++;
     s->owner = pthread_self();
-    pthread_mutex_init(&s->note_lock, NULL);
+    pthread_mutex_init(&s->failure_lock, NULL);
     assert_ok(s->be->strm_open(s));
     return s;
 }
@@ -315,7 +323,7 @@ void sim_strm_free(struct strm **ps)
     *ps = NULL;
     plan_cache_clear(s);
     s->be->strm_close(s);
-    pthread_mutex_destroy(&s->note_lock);
+    pthread_mutex_destroy(&s->failure_lock);
     mem_free(s);
 }
 

@@ -682,7 +682,7 @@ static void test_failure_of_the_stream_surfaces_once(void **state)
     assert_ok(ev_new(&a->ev, s));
     assert_ok(ev_record(a->ev));
     atomic_store(&a->status, ARR_EVALUATED);
-    strm_note_error(s, err_set(ERR_DEVICE, "lost"));
+    strm_note_error(s, a->ev->ticket, err_set(ERR_DEVICE, "lost"));
     assert_fails(ERR_DEVICE, arr_wait(a));
     assert_string_equal(err_text(), "lost");
     assert_ok(arr_wait(a));

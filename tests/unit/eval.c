@@ -483,7 +483,34 @@ static void test_failure_travels_to_waiting_streams(void **state)
     assert_ok(eval1(b, true));
     sim_drop(&a);
     assert_fails(ERR_DEVICE, arr_wait(b.a));
+    assert_ok(strm_synchronize(s2));
+    assert_fails(ERR_DEVICE, strm_synchronize(s1)); /* the failure was its own, too */
+    assert_ok(strm_synchronize(s1));
     sim_drop(&b);
+}
+
+/* An event is poisoned by what it covers, for everybody who waits for it. */
+static void test_events_cover_failures(void **state)
+{
+    struct sim_arr before = then(s1, OP_EXP, leaf(1)), one = then(s1, OP_SIN, leaf(2));
+    struct sim_arr other, after = then(s1, OP_COS, leaf(3));
+    bool available;
+
+    (void)state;
+    assert_ok(eval1(before, true));
+    sim_fail_task(2);
+    other = op1(s1, OP_ABS, one);
+    assert_ok(eval1(other, true));
+    assert_ok(arr_wait(before.a)); /* what was recorded before is fine */
+    assert_fails(ERR_DEVICE, arr_wait(one.a));
+    assert_fails(ERR_DEVICE, arr_is_available(&available, other.a));
+    assert_ok(eval1(after, true)); /* the owner was told */
+    assert_ok(arr_wait(after.a));
+    check_right(after);
+    sim_drop(&before);
+    sim_drop(&one);
+    sim_drop(&other);
+    sim_drop(&after);
 }
 
 /* ---- no memory: every allocation of an eval fails once ---- */
@@ -715,6 +742,7 @@ int main(void)
         TEST(test_device_failure_surfaces_at_the_wait),
         TEST(test_device_failure_in_a_sync_eval),
         TEST(test_failure_travels_to_waiting_streams),
+        TEST(test_events_cover_failures),
         TEST(test_every_allocation_may_fail),
         TEST(test_memory_limit_makes_eval_wait),
         TEST(test_random_sessions),

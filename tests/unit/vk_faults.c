@@ -6,11 +6,14 @@
 
 #include <pthread.h>
 
+#include "backend/cpu/cpu.h"
 #include "backend/vulkan/fault.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/kernels/args.h"
+#include "core/eval.h"
 #include "core/memory.h"
 #include "core/sched.h"
+#include "ops/ops.h"
 
 static void encode(struct strm *s, struct arr *out)
 {
@@ -136,6 +139,174 @@ static void lost_before_read_back(void)
     arr_unref(&b);
 }
 
+/* ---- a submission fails, the device goes on ---- */
+
+static struct ev *record(struct strm *s)
+{
+    struct ev *e = NULL;
+
+    assert_ok(ev_new(&e, s));
+    assert_ok(ev_record(e));
+    return e;
+}
+
+static void encode_and_fail(struct strm *s, struct arr *a)
+{
+    encode(s, a);
+    vk_fault_set(VK_FAULT_SUBMIT, 1);
+    assert_ok(s->be->flush(s)); /* the failure waits in the stream */
+}
+
+static void assert_works(struct strm *s)
+{
+    struct arr *a = vkt_array(s, 1000);
+
+    encode(s, a);
+    assert_int_equal(vkt_read(s, a)[999], 999);
+    arr_unref(&a);
+}
+
+/* Everybody who waits for the event is told; what came before it is fine; the stream goes on. */
+static void failed_submission(void)
+{
+    struct strm *s = vkt_stream();
+    struct arr *a = vkt_array(s, 1000);
+    struct waiter w = { .err = ERR_OK };
+    struct vk_enc *enc;
+    pthread_t thread;
+    bool done = false;
+
+    encode(s, a);
+    struct ev *before = record(s);
+    assert_ok(s->be->flush(s));
+    encode(s, a);
+    w.ev = record(s);
+    vk_fault_set(VK_FAULT_SUBMIT, 1);
+    assert_ok(s->be->flush(s));
+    struct ev *after = record(s); /* no work since, and nobody was told yet */
+    assert_ok(ev_wait(before));
+    assert_fails(ERR_NO_MEMORY, ev_query(&done, w.ev));
+    assert_non_null(strstr(err_text(), "vkQueueSubmit"));
+    assert_fails(ERR_NO_MEMORY, ev_wait(w.ev));
+    assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &w), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.err, ERR_NO_MEMORY);
+    assert_fails(ERR_NO_MEMORY, ev_wait(after));
+    assert_works(s);
+    encode_and_fail(s, a); /* with nobody waiting, the next use is told, once */
+    assert_fails(ERR_NO_MEMORY, vk_enc_get(&enc, s));
+    assert_works(s);
+    encode_and_fail(s, a);
+    assert_fails(ERR_NO_MEMORY, strm_synchronize(s));
+    assert_works(s);
+    ev_unref(&before);
+    ev_unref(&w.ev);
+    ev_unref(&after);
+    arr_unref(&a);
+}
+
+/* From stream to stream, GPU and CPU, each of which only waits for the one before. */
+static void failure_travels(void)
+{
+    struct strm *s[3] = { vkt_stream(), vkt_stream(), NULL }, *bystander = vkt_stream();
+    struct arr *a = vkt_array(s[0], 1000), *b = vkt_array(s[1], 1000);
+    struct ev *e[3];
+
+    assert_ok(strm_new(&s[2], (struct dev){ DEV_CPU, 0 }));
+    encode_and_fail(s[0], a);
+    e[0] = record(s[0]);
+    assert_ok(ev_wait_on(s[1], e[0]));
+    vkt_encode(s[1], &(struct vkt_probe){ .in = a, .out = b, .mul = 1 });
+    e[1] = record(s[1]);
+    assert_ok(s[1]->be->flush(s[1]));
+    assert_ok(ev_wait_on(s[2], e[1]));
+    e[2] = record(s[2]);
+    assert_ok(ev_wait_on(bystander, e[2]));
+    assert_fails(ERR_NO_MEMORY, strm_synchronize(bystander));
+    for (int i = 2; i >= 0; i--) {
+        assert_fails(ERR_NO_MEMORY, ev_wait(e[i]));
+        assert_non_null(strstr(err_text(), "vkQueueSubmit"));
+        assert_ok(strm_synchronize(s[i])); /* told */
+        /* What is over is still poisoned. */
+        assert_ok(ev_wait_on(bystander, e[i]));
+        assert_fails(ERR_NO_MEMORY, strm_synchronize(bystander));
+        ev_unref(&e[i]);
+    }
+    assert_works(s[0]);
+    assert_works(s[1]);
+    assert_works(bystander);
+    arr_unref(&a);
+    arr_unref(&b);
+}
+
+static void failure_travels_by_semaphores(void)
+{
+    vk_fault_set(VK_FAULT_TIMELINE, -1);
+    failure_travels();
+}
+
+/* Arrays: readers of what depends on the failed work see it, on whichever device. */
+static void failure_reaches_arrays(void)
+{
+    struct strm *s[2] = { vkt_stream(), vkt_stream() }, *cpu = NULL;
+    struct arr *one = NULL, *x = NULL, *y = NULL, *z = NULL, *free = NULL;
+    const void *host;
+
+    assert_ok(strm_new(&cpu, (struct dev){ DEV_CPU, 0 }));
+    assert_ok(arr_new_number(&one, 1, DT_FLOAT32));
+    assert_ok(ops_binary(&free, OP_ADD, one, one, s[1]));
+    assert_ok(eval_arrays(&free, 1, true));
+    assert_ok(ops_binary(&x, OP_ADD, one, one, s[0]));
+    vk_fault_set(VK_FAULT_SUBMIT, 1);
+    assert_ok(eval_arrays(&x, 1, true));
+    assert_ok(ops_binary(&y, OP_ADD, x, one, s[1]));
+    assert_ok(ops_binary(&z, OP_ADD, x, one, cpu));
+    assert_ok(eval_arrays(&y, 1, true));
+    assert_ok(eval_arrays(&z, 1, true));
+    assert_fails(ERR_NO_MEMORY, arr_host(&host, y));
+    assert_fails(ERR_NO_MEMORY, arr_host(&host, z));
+    assert_fails(ERR_NO_MEMORY, arr_host(&host, x));
+    assert_ok(arr_host(&host, free));
+    assert_true(*(const float *)host == 2);
+    arr_unref(&one);
+    arr_unref(&x);
+    arr_unref(&y);
+    arr_unref(&z);
+    arr_unref(&free);
+    assert_works(s[0]);
+    assert_works(s[1]);
+}
+
+static enum err fail_task(void *payload)
+{
+    (void)payload;
+    return err_set(ERR_RUNTIME, "[test] the task failed");
+}
+
+/* The other way: what the CPU did not make is not given to the GPU. */
+static void cpu_failure_reaches_gpu(void)
+{
+    struct strm *cpu = NULL, *s = vkt_stream(), *next = vkt_stream();
+    struct arr *a = vkt_array(s, 1000);
+
+    assert_ok(strm_new(&cpu, (struct dev){ DEV_CPU, 0 }));
+    assert_ok(cpu_enqueue(cpu, fail_task, NULL, 0));
+    struct ev *e = record(cpu);
+    assert_ok(ev_wait_on(s, e));
+    encode(s, a);
+    struct ev *on_gpu = record(s);
+    assert_ok(s->be->flush(s));
+    assert_ok(ev_wait_on(next, on_gpu));
+    assert_fails(ERR_RUNTIME, strm_synchronize(next));
+    assert_string_equal(err_text(), "[test] the task failed");
+    assert_fails(ERR_RUNTIME, ev_wait(on_gpu));
+    assert_fails(ERR_RUNTIME, strm_synchronize(cpu));
+    assert_works(s);
+    ev_unref(&e);
+    ev_unref(&on_gpu);
+    arr_unref(&a);
+}
+
 static void out_of_device_memory(void)
 {
     struct strm *s = vkt_stream();
@@ -230,6 +401,14 @@ static const struct fault_case {
     { "lost under a waiter", lost_under_a_waiter, { NULL } },
     { "lost before read-back", lost_before_read_back, { NULL } },
     { "lost before read-back, staged", lost_before_read_back, { "MLX_VK_MEMORY", "staged", NULL } },
+    { "failed submission", failed_submission, { NULL } },
+    { "failure travels", failure_travels, { NULL } },
+    { "failure travels by semaphores", failure_travels_by_semaphores, { NULL } },
+    { "failure reaches arrays", failure_reaches_arrays, { NULL } },
+    { "failure reaches arrays, staged",
+      failure_reaches_arrays,
+      { "MLX_VK_MEMORY", "staged", NULL } },
+    { "failure of the CPU", cpu_failure_reaches_gpu, { NULL } },
     { "out of device memory", out_of_device_memory, { NULL } },
     { "failed pipeline", failed_pipeline, { NULL } },
     { "no host memory", no_host_memory, { NULL } },

@@ -123,6 +123,7 @@ const struct be be_cpu = {
     .ev_wait = cpu_ev_wait,
     .ev_query = cpu_ev_query,
     .strm_wait = cpu_strm_wait,
+    .ev_notify = cpu_ev_notify,
     .slot_free = cpu_slot_free,
     .describe = cpu_describe,
 };

@@ -78,6 +78,7 @@ enum err cpu_ev_record(struct strm *s, struct ev *e);
 enum err cpu_ev_wait(struct ev *e);
 enum err cpu_ev_query(bool *done, struct ev *e);
 enum err cpu_strm_wait(struct strm *s, struct ev *e);
+enum err cpu_ev_notify(struct ev *e, void (*fn)(void));
 
 enum err cpu_elementwise(const struct exec *x);
 enum err cpu_arange(const struct exec *x);

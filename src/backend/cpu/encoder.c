@@ -20,22 +20,59 @@ struct task {
     _Alignas(16) unsigned char payload[];
 };
 
+/* Somebody to be told when the count of completed tasks reaches the ticket. */
+struct watch {
+    struct watch *next;
+    uint64_t ticket;
+    void (*fn)(void);
+};
+
 struct encoder {
     struct strm *strm;
     pthread_t thread;
     bool started;        /* owner thread only */
     unsigned dispatches; /* owner thread only */
 
-    pthread_mutex_t queue_lock; /* guards head, tail, queued, stop and the two conditions */
+    pthread_mutex_t queue_lock; /* guards head, tail, queued, watches, stop, the two conditions */
     pthread_cond_t queue_filled;
     pthread_cond_t progressed;
     struct task *head, **tail;
     uint64_t queued;
+    struct watch *watches;
     bool stop;
 
     _Atomic uint64_t done; /* tasks complete; an event's ticket is the value it waits for */
-    atomic_int waiters;    /* threads that sleep until `done` moves */
+    atomic_int waiters;    /* threads that sleep until `done` moves, and watches */
 };
+
+/* Takes out the watches whose time has come; called with the lock held. */
+static struct watch *take_due(struct encoder *e)
+{
+    struct watch *due = NULL;
+
+    for (struct watch **p = &e->watches; *p;) {
+        struct watch *w = *p;
+        if (w->ticket > atomic_load(&e->done)) {
+            p = &w->next;
+            continue;
+        }
+        *p = w->next;
+        w->next = due;
+        due = w;
+        atomic_fetch_sub(&e->waiters, 1);
+    }
+    return due;
+}
+
+static void tell(struct watch *due)
+{
+    while (due) {
+        struct watch *w = due;
+        due = w->next;
+        w->fn();
+        mem_free(w);
+    }
+}
 
 static void task_complete(struct encoder *e)
 {
@@ -45,8 +82,10 @@ static void task_complete(struct encoder *e)
     if (atomic_load(&e->waiters) == 0)
         return;
     pthread_mutex_lock(&e->queue_lock);
+    struct watch *due = take_due(e);
     pthread_cond_broadcast(&e->progressed);
     pthread_mutex_unlock(&e->queue_lock);
+    tell(due);
 }
 
 static enum err run_timed(struct task *t)
@@ -65,7 +104,7 @@ static void task_run(struct encoder *e, struct task *t)
     enum err err = t->op ? run_timed(t) : t->run(t->payload);
 
     if (err != ERR_OK)
-        strm_note_error(e->strm, err);
+        strm_note_error(e->strm, atomic_load(&e->done) + 1, err);
     if (t->counted)
         sched_task_end();
     mem_free(t);
@@ -282,13 +321,31 @@ enum err cpu_ev_query(bool *done, struct ev *e)
     return ERR_OK;
 }
 
-/* Collects the producer's failure, which thereby becomes this stream's. */
+enum err cpu_ev_notify(struct ev *ev, void (*fn)(void))
+{
+    struct encoder *e = ev->strm->priv;
+    struct watch *w = mem_alloc(sizeof *w);
+
+    if (!w)
+        return ERR_NO_MEMORY;
+    *w = (struct watch){ .ticket = ev->ticket, .fn = fn };
+    pthread_mutex_lock(&e->queue_lock);
+    w->next = e->watches;
+    e->watches = w;
+    atomic_fetch_add(&e->waiters, 1);
+    struct watch *due = take_due(e); /* it may be complete by now */
+    pthread_mutex_unlock(&e->queue_lock);
+    tell(due);
+    return ERR_OK;
+}
+
+/* The producer's failure becomes this stream's. */
 static enum err run_wait(void *payload)
 {
     struct ev *e;
 
     memcpy(&e, payload, sizeof e);
-    enum err err = ev_wait(e);
+    enum err err = ev_inherit(e);
     ev_unref(&e);
     return err;
 }

@@ -178,7 +178,7 @@ enum err null_strm_new(struct strm **out)
     s->dev = (struct dev){ DEV_GPU, 0 };
     s->be = &be_null;
     s->owner = pthread_self();
-    pthread_mutex_init(&s->note_lock, NULL);
+    pthread_mutex_init(&s->failure_lock, NULL);
     TRY(null_strm_open(s));
     *out = s;
     s = NULL;
@@ -196,7 +196,7 @@ void null_strm_free(struct strm **ps)
         return;
     plan_cache_clear(s);
     null_strm_close(s);
-    pthread_mutex_destroy(&s->note_lock);
+    pthread_mutex_destroy(&s->failure_lock);
     mem_free(s);
 }
 

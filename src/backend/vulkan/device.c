@@ -383,11 +383,15 @@ struct vk_queue *vk_dev_queue_take(void)
 
 enum err vk_queue_submit(struct vk_queue *q, const VkSubmitInfo *info, VkFence fence)
 {
-    VkResult r = VK_ERROR_DEVICE_LOST;
+    VkResult r = VK_SUCCESS;
 
     if (vk_dev_is_lost())
         return vk_dev_check_lost();
-    if (!vk_fault_hit(VK_FAULT_LOST)) {
+    if (vk_fault_hit(VK_FAULT_LOST))
+        r = VK_ERROR_DEVICE_LOST;
+    else if (vk_fault_hit(VK_FAULT_SUBMIT))
+        r = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (r == VK_SUCCESS) {
         int64_t begin = trace_span_begin();
         pthread_mutex_lock(&q->lock);
         r = vk.QueueSubmit(q->handle, 1, info, fence);

@@ -5,6 +5,7 @@
 #include "backend/vulkan/pipe.h"
 #include "backend/vulkan/record.h"
 #include "backend/vulkan/stream.h"
+#include "backend/vulkan/transfer.h"
 #include "core/gate.h"
 #include "core/stat.h"
 
@@ -98,12 +99,26 @@ static void count_bytes(struct vk_enc *e, struct buf *b)
 }
 
 /* The GPU's copy of a buffer that lives on the host. The command keeps it: the buffer may drop it
- * when it is reused. */
+ * when it is reused. While the stream waits for the CPU the bytes may still be missing; then they
+ * are copied when the command is handed over. */
 static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
 {
-    enum err err = buf_mirror(b, *b, &be_vulkan);
+    struct buf *src = *b, *copy;
+    enum err err;
 
-    return err ? err : vk_slot_keep(e->slot, buf_ref(*b));
+    TRY(buf_mirror(&copy, src, &be_vulkan));
+    TRY(vk_slot_keep(e->slot, buf_ref(copy)));
+    *b = copy;
+    if (vk_upload_is_filled(copy))
+        goto out;
+    if (vk_strm_is_ready(stream_of(e))) {
+        err = vk_upload_fill(copy, src);
+    } else {
+        TRY(VEC_PUSH(&e->slot->uploads, (struct vk_upload){ copy, src }));
+        buf_ref(src);
+    }
+out:
+    return err;
 }
 
 enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)

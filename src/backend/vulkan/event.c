@@ -4,20 +4,18 @@
 #include <stdatomic.h>
 
 #include "backend/vulkan/fault.h"
-#include "core/stat.h"
 
 enum err vk_ev_record(struct strm *strm, struct ev *e)
 {
     struct vk_strm *s = vk_strm_of(strm);
 
-    e->ticket = s->submitted + vk_strm_has_work(s);
+    e->ticket = atomic_load(&s->committed) + vk_strm_has_work(s);
     return ERR_OK;
 }
 
 enum err vk_ev_wait(struct ev *e)
 {
-    struct vk_strm *s = vk_strm_of(e->strm);
-    enum err err = s ? vk_strm_wait_ticket(s, e->ticket) : ERR_OK; /* a closed stream was drained */
+    enum err err = vk_strm_wait_ticket(vk_strm_of(e->strm), e->ticket);
 
     if (!err)
         atomic_store(&e->done, true);
@@ -28,84 +26,64 @@ enum err vk_ev_query(bool *done, struct ev *e)
 {
     struct vk_strm *s = vk_strm_of(e->strm);
 
-    if (s && atomic_load(&s->completed) < e->ticket)
-        vk_strm_retire(e->strm, false);
-    *done = !s || atomic_load(&s->completed) >= e->ticket;
+    if (atomic_load(&s->completed) < e->ticket)
+        vk_strm_reap(s);
+    *done = atomic_load(&s->completed) >= e->ticket;
     if (*done)
         atomic_store(&e->done, true);
     return ERR_OK;
 }
 
-/* Makes sure that the producer's timeline will reach a value that covers the ticket. */
-static enum err signal_timeline(struct vk_strm *p, uint64_t ticket, uint64_t *value)
+static enum err wait_for_gpu(struct vk_strm *s, struct ev *e)
 {
-    enum err err = ERR_OK;
-
-    pthread_mutex_lock(&p->lock);
-    if (p->signalled < ticket) {
-        uint64_t target = p->submitted;
-        VkTimelineSemaphoreSubmitInfo timeline = {
-            .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
-            .signalSemaphoreValueCount = 1,
-            .pSignalSemaphoreValues = &target
-        };
-        VkSubmitInfo info = { .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                              .pNext = &timeline,
-                              .signalSemaphoreCount = 1,
-                              .pSignalSemaphores = &p->timeline };
-        err = vk_queue_submit(p->queue, &info, VK_NULL_HANDLE);
-        if (!err)
-            p->signalled = target;
-        stat_add(STAT_TIMELINE_SIGNALS, 1);
-    }
-    *value = p->signalled;
-    pthread_mutex_unlock(&p->lock);
-    return err;
-}
-
-static enum err add_wait(struct vk_strm *s, struct vk_strm *p, uint64_t value)
-{
-    for (size_t i = 0; i < s->enc.waits.n; i++)
-        if (s->enc.waits.v[i].semaphore == p->timeline) {
-            s->enc.waits.v[i].value = MAX(s->enc.waits.v[i].value, value);
-            return ERR_OK;
-        }
-    if (s->enc.waits.n == VK_MAX_WAITS) {
-        enum err err = vk_strm_commit(s, false);
-        if (err)
-            return err;
-    }
-    return VEC_PUSH(&s->enc.waits, (struct vk_wait){ p->timeline, value });
-}
-
-static enum err wait_for_gpu(struct vk_strm *s, struct vk_strm *p, uint64_t ticket)
-{
-    uint64_t value;
+    struct vk_strm *p = vk_strm_of(e->strm);
+    bool is_other_queue = p->queue != s->queue || vk_fault_hit(VK_FAULT_TIMELINE);
     enum err err;
 
-    TRY(vk_strm_make_committed(p, ticket));
-    if (p->queue == s->queue && !vk_fault_hit(VK_FAULT_TIMELINE)) {
-        vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
-        s->enc.ordered = true;
-        return ERR_OK;
-    }
-    if (s->enc.ops) /* earlier work must not wait: two streams could wait for each other */
+    TRY(vk_strm_make_committed(p, e->ticket));
+    /* Earlier work must not wait: two streams could wait for each other. In one queue, behind what
+     * it already holds, nothing waits. */
+    if (s->enc.ops && (is_other_queue || atomic_load(&p->submitted) < e->ticket))
         TRY(vk_strm_commit(s, false));
-    TRY(signal_timeline(p, ticket, &value));
-    TRY(add_wait(s, p, value));
+    if (!is_other_queue)
+        vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
+    TRY(vk_strm_depend(s, (struct vk_dep){ e, .uses_semaphore = is_other_queue }));
 out:
     return err;
 }
 
+/* The commit stays with the stream until the CPU is done. */
+static enum err wait_for_host(struct vk_strm *s, struct ev *e)
+{
+    enum err err = ERR_OK;
+
+    if (s->enc.ops)
+        TRY(vk_strm_commit(s, false));
+    TRY(ev_notify(e, vk_streams_pump));
+    TRY(vk_strm_depend(s, (struct vk_dep){ e, .uses_semaphore = false }));
+out:
+    return err;
+}
+
+/* True if later work needs no order after e any more, and does not fail with it. */
+static bool is_over(struct ev *e, bool is_gpu)
+{
+    struct err_note why;
+    bool done = false;
+
+    if (is_gpu)
+        done = atomic_load(&vk_strm_of(e->strm)->completed) >= e->ticket;
+    else if (e->strm->be->ev_query(&done, e) != ERR_OK)
+        return false;
+    return done && !ev_failure(&why, e);
+}
+
 enum err vk_strm_wait(struct strm *strm, struct ev *e)
 {
-    if (e->strm->be != &be_vulkan) {
-        /* The host waits here, so what the producer may wait for must be on its way. */
-        enum err err = vk_streams_flush_mine();
-        return err ? err : ev_wait(e);
-    }
-    struct vk_strm *p = vk_strm_of(e->strm);
-    if (!p || atomic_load(&p->completed) >= e->ticket)
+    struct vk_strm *s = vk_strm_of(strm);
+    bool is_gpu = e->strm->be == &be_vulkan;
+
+    if (is_over(e, is_gpu) || vk_strm_depends(s, e))
         return ERR_OK;
-    return wait_for_gpu(vk_strm_of(strm), p, e->ticket);
+    return is_gpu ? wait_for_gpu(s, e) : wait_for_host(s, e);
 }

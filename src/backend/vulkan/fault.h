@@ -8,6 +8,7 @@ enum vk_fault {
     VK_FAULT_FLOOR,     /* a required feature is missing */
     VK_FAULT_MEMORY,    /* vkAllocateMemory: out of device memory */
     VK_FAULT_LOST,      /* vkQueueSubmit: device lost */
+    VK_FAULT_SUBMIT,    /* vkQueueSubmit: out of device memory */
     VK_FAULT_PIPELINE,  /* vkCreateComputePipelines fails */
     VK_FAULT_TIMELINE,  /* not a failure: streams that share a queue use semaphores, too */
     VK_FAULT_COUNT

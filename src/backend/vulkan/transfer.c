@@ -1,5 +1,7 @@
 #include "backend/vulkan/transfer.h"
 
+#include <stdatomic.h>
+
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/device.h"
 #include "core/mem.h"
@@ -201,23 +203,67 @@ static enum err mirror_to_host(struct buf **out, struct buf *src)
         return err;
     *out = &dst->base;
     stat_add(STAT_BYTES_READ_BACK, src->size);
-    return read_back(dst, vk_buf_of(src), src->size);
+    int64_t begin = trace_span_begin();
+    err = read_back(dst, vk_buf_of(src), src->size);
+    trace_span_end("read back", begin);
+    return err;
+}
+
+/* ---- GPU copies of host memory ---- */
+
+enum upload_state { UPLOAD_DUE, UPLOAD_RUNNING, UPLOAD_DONE };
+
+static pthread_mutex_t upload_lock = PTHREAD_MUTEX_INITIALIZER; /* guards changes of state */
+static pthread_cond_t upload_ended = PTHREAD_COND_INITIALIZER;
+
+bool vk_upload_is_filled(const struct buf *copy)
+{
+    return atomic_load(&((const struct vk_buf *)copy->priv)->upload) == UPLOAD_DONE;
+}
+
+/* True if the caller is to fill the copy; waits for a thread that is at it. */
+static bool begin_upload(struct vk_buf *b)
+{
+    pthread_mutex_lock(&upload_lock);
+    while (b->upload == UPLOAD_RUNNING)
+        pthread_cond_wait(&upload_ended, &upload_lock);
+    bool is_due = b->upload == UPLOAD_DUE;
+    if (is_due)
+        b->upload = UPLOAD_RUNNING;
+    pthread_mutex_unlock(&upload_lock);
+    return is_due;
+}
+
+enum err vk_upload_fill(struct buf *copy, const struct buf *src)
+{
+    struct vk_buf *b = vk_buf_of(copy);
+
+    if (!begin_upload(b))
+        return ERR_OK;
+    int64_t begin = trace_span_begin();
+    enum err err = vk_buf_write(copy, src->host, src->size);
+    trace_span_end("upload", begin);
+    pthread_mutex_lock(&upload_lock);
+    b->upload = err ? UPLOAD_DUE : UPLOAD_DONE;
+    pthread_cond_broadcast(&upload_ended);
+    pthread_mutex_unlock(&upload_lock);
+    return err;
 }
 
 static enum err mirror_to_gpu(struct buf **out, struct buf *src)
 {
     enum err err = vk_buf_alloc(out, src->size);
 
-    return err ? err : vk_buf_write(*out, src->host, src->size);
+    if (!err)
+        atomic_store(&vk_buf_of(*out)->upload, UPLOAD_DUE);
+    return err;
 }
 
 enum err vk_buf_mirror(struct buf **out, struct buf *src)
 {
-    int64_t begin = trace_span_begin();
     struct buf *made = NULL;
     enum err err = src->home == &be_vulkan ? mirror_to_host(&made, src) : mirror_to_gpu(&made, src);
 
-    trace_span_end(src->home == &be_vulkan ? "read back" : "upload", begin);
     if (err)
         buf_unref(&made);
     else

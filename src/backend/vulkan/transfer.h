@@ -4,8 +4,13 @@
 
 #include "backend/backend.h"
 
-/* be->buf_mirror: a host-readable copy of a GPU buffer, or a GPU copy of a host buffer. */
+/* be->buf_mirror: a host-readable copy of a GPU buffer, or memory for a GPU copy of a host buffer,
+ * which is filled before the first command that reads it is handed over. */
 enum err vk_buf_mirror(struct buf **out, struct buf *src);
+
+/* Fills a GPU copy with the bytes of its source, which are complete; the first caller does it. */
+MUST_CHECK enum err vk_upload_fill(struct buf *copy, const struct buf *src);
+bool vk_upload_is_filled(const struct buf *copy);
 
 /* be->buf_takes_host_writes, be->buf_write: straight into mapped GPU memory. */
 bool vk_buf_takes_host_writes(void);
