@@ -71,7 +71,7 @@ static void usable(void)
     assert_true(l->compute_units > 0);
     assert_true(be_vulkan.memory_size() > 0);
     assert_ok(be_vulkan.device_info(&rows, &n, 0));
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 7);
     assert_string_equal(rows[0].key, "device_name");
     assert_string_equal(rows[0].text, vk_dev.phys.props.deviceName);
     assert_ok(be_vulkan.device_info(&rows, &n, 1));
