@@ -111,3 +111,24 @@ struct quantized_matmul_params { /* inputs: x, w, scales [, biases]; of GatherQM
 struct addmm_params { /* inputs: a, b, c; alpha * a @ b + beta * c */
     float alpha, beta;
 };
+
+struct norm_params { /* RMSNorm and LayerNorm; inputs: x, then weight and bias where they are there
+                      */
+    float eps;
+    int32_t has_weight, has_bias;
+};
+
+struct rope_params { /* inputs: x, then an offset array and freqs where they are there */
+    int32_t dims;
+    int32_t traditional; /* pairs of neighbours, else of halves */
+    int32_t forward;     /* else the inverse rotation */
+    float base, scale;   /* base counts only without freqs */
+    int32_t offset;      /* of all positions, without an offset array */
+    int32_t has_offset, has_freqs;
+};
+
+struct sdpa_params { /* inputs: q, k, v, then mask and sinks where they are there */
+    float scale;
+    int32_t causal; /* query i sees keys up to i + (keys - queries) */
+    int32_t has_mask, has_sinks;
+};

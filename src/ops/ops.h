@@ -302,6 +302,38 @@ struct ops_gather_qmm {
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
 
+/* ---- fast: norms, rotary positions, attention (contract section 10) ---- */
+
+/* Over the last axis; weight may be NULL. */
+MUST_CHECK enum err ops_rms_norm(struct arr **out, struct arr *x, struct arr *weight, float eps,
+                                 struct strm *s);
+struct ops_layer_norm { /* weight and bias may be NULL */
+    struct arr *weight, *bias;
+    float eps;
+};
+MUST_CHECK enum err ops_layer_norm(struct arr **out, struct arr *x, const struct ops_layer_norm *n,
+                                   struct strm *s);
+
+struct ops_rope {
+    int dims;
+    bool traditional;
+    const float *base; /* either base */
+    struct arr *freqs; /* or freqs, the other is NULL */
+    float scale;
+    int offset;               /* of all positions, */
+    struct arr *offset_array; /* or one for all or for each batch */
+};
+MUST_CHECK enum err ops_rope(struct arr **out, struct arr *x, const struct ops_rope *r,
+                             struct strm *s);
+
+struct ops_sdpa {
+    struct arr *q, *k, *v;
+    float scale;
+    const char *mask_mode;    /* "", "causal" or "array" */
+    struct arr *mask, *sinks; /* may be NULL */
+};
+MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
+
 /* ---- random numbers (contract section 8) ----
  * key NULL draws from the calling thread's sequence. */
 

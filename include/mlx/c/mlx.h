@@ -32,6 +32,7 @@
 #include "mlx/c/array.h"
 #include "mlx/c/device.h"
 #include "mlx/c/error.h"
+#include "mlx/c/fast.h"
 #include "mlx/c/graph_utils.h"
 #include "mlx/c/half.h"
 #include "mlx/c/io.h"

@@ -1,0 +1,81 @@
+/* Fused ops of neural networks. */
+#include "api/handle.h"
+
+int mlx_fast_rms_norm(mlx_array *res, const mlx_array x, const mlx_array weight, float eps,
+                      const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *in = call_arr(&c, x, "x");
+    struct arr *w = call_arr_opt(&c, weight);
+
+    if (call_ok(&c))
+        c.err = ops_rms_norm(&c.out, in, w, eps, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_fast_layer_norm(mlx_array *res, const mlx_array x, const mlx_array weight,
+                        const mlx_array bias, float eps, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *in = call_arr(&c, x, "x");
+    struct ops_layer_norm n = { call_arr_opt(&c, weight), call_arr_opt(&c, bias), eps };
+
+    if (call_ok(&c))
+        c.err = ops_layer_norm(&c.out, in, &n, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_fast_rope(mlx_array *res, const mlx_array x, int dims, bool traditional,
+                  mlx_optional_float base, float scale, int offset, const mlx_array freqs,
+                  const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *in = call_arr(&c, x, "x");
+    struct ops_rope r = { .dims = dims,
+                          .traditional = traditional,
+                          .base = base.has_value ? &base.value : NULL,
+                          .scale = scale,
+                          .offset = offset,
+                          .freqs = call_arr_opt(&c, freqs) };
+
+    if (call_ok(&c))
+        c.err = ops_rope(&c.out, in, &r, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_fast_rope_dynamic(mlx_array *res, const mlx_array x, int dims, bool traditional,
+                          mlx_optional_float base, float scale, const mlx_array offset,
+                          const mlx_array freqs, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *in = call_arr(&c, x, "x");
+    struct ops_rope r = { .dims = dims,
+                          .traditional = traditional,
+                          .base = base.has_value ? &base.value : NULL,
+                          .scale = scale,
+                          .offset_array = call_arr(&c, offset, "offset"),
+                          .freqs = call_arr_opt(&c, freqs) };
+
+    if (call_ok(&c))
+        c.err = ops_rope(&c.out, in, &r, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_fast_scaled_dot_product_attention(mlx_array *res, const mlx_array queries,
+                                          const mlx_array keys, const mlx_array values, float scale,
+                                          const char *mask_mode, const mlx_array mask_arr,
+                                          const mlx_array sinks, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_sdpa a = { .q = call_arr(&c, queries, "queries"),
+                          .k = call_arr(&c, keys, "keys"),
+                          .v = call_arr(&c, values, "values"),
+                          .scale = scale,
+                          .mask_mode = call_ptr(&c, mask_mode, "mask_mode"),
+                          .mask = call_arr_opt(&c, mask_arr),
+                          .sinks = call_arr_opt(&c, sinks) };
+
+    if (call_ok(&c))
+        c.err = ops_sdpa(&c.out, &a, c.strm);
+    return CALL_END_ARR(&c, res);
+}
