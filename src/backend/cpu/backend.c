@@ -95,6 +95,8 @@ static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
     [OP_FAMILY_LOGSUMEXP] = cpu_logsumexp, [OP_FAMILY_REDUCE] = cpu_reduce,
     [OP_FAMILY_SOFTMAX] = cpu_softmax,     [OP_FAMILY_MATMUL] = cpu_matmul,
     [OP_FAMILY_QUANTIZE] = cpu_quantize,   [OP_FAMILY_QUANTIZED_MATMUL] = cpu_quantized_matmul,
+    [OP_FAMILY_NORM] = cpu_norm,           [OP_FAMILY_ROPE] = cpu_rope,
+    [OP_FAMILY_SDPA] = cpu_sdpa,
 };
 
 const struct be be_cpu = {

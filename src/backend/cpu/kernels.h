@@ -50,6 +50,12 @@ struct cpu_threefry {
     void *low, *high;
 };
 
+/* Rows of float32, pitch elements apart. */
+struct cpu_rows {
+    const float *v;
+    size_t n, width, pitch;
+};
+
 /* A loop and the class that it writes. */
 struct cpu_kernel_row {
     cpu_kernel fn;
@@ -73,6 +79,11 @@ struct cpu_kernels {
     void (*store_bf16)(uint16_t *dst, const float *src, size_t n);
     void (*round_f16)(float *x, size_t n);
     void (*round_bf16)(float *x, size_t n);
+    /* dst[i] = sum over j of x[j] * row i [j]; dst[j] += sum over i of x[i] * row i [j]. */
+    void (*dot_rows)(float *dst, const float *x, const struct cpu_rows *r);
+    void (*add_rows)(float *dst, const float *x, const struct cpu_rows *r);
+    /* (a, b) = (a cos - b sin, a sin + b cos) */
+    void (*rotate)(float *a, float *b, const float *cos, const float *sin, size_t n);
 };
 
 extern const struct cpu_kernels cpu_kernels_base;

@@ -333,4 +333,57 @@ static void threefry(const struct cpu_threefry *t, size_t n)
     }
 }
 
+/* ---- attention: products of vectors with rows ---- */
+
+#define ROW_LANES 32
+
+static void dot_rows(float *dst, const float *x, const struct cpu_rows *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const float *row = r->v + i * r->pitch;
+        float lane[ROW_LANES] = { 0 };
+        size_t j = 0;
+
+        for (; j + ROW_LANES <= r->width; j += ROW_LANES)
+            for (size_t l = 0; l < ROW_LANES; l++)
+                lane[l] += x[j + l] * row[j + l];
+        for (size_t l = 0; j + l < r->width; l++)
+            lane[l] += x[j + l] * row[j + l];
+        for (size_t half = ROW_LANES / 2; half; half /= 2)
+            for (size_t l = 0; l < half; l++)
+                lane[l] += lane[half + l];
+        dst[i] = lane[0];
+    }
+}
+
+static void add_rows(float *dst, const float *x, const struct cpu_rows *r)
+{
+    size_t j = 0;
+
+    for (; j + ROW_LANES <= r->width; j += ROW_LANES) {
+        float lane[ROW_LANES];
+
+        memcpy(lane, dst + j, sizeof lane);
+        for (size_t i = 0; i < r->n; i++) {
+            const float *row = r->v + i * r->pitch + j;
+            for (size_t l = 0; l < ROW_LANES; l++)
+                lane[l] += x[i] * row[l];
+        }
+        memcpy(dst + j, lane, sizeof lane);
+    }
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = j; k < r->width; k++)
+            dst[k] += x[i] * r->v[i * r->pitch + k];
+}
+
+static void rotate(float *a, float *b, const float *cos, const float *sin, size_t n)
+{
+    VECTOR_LOOP for (size_t i = 0; i < n; i++)
+    {
+        float x = a[i], y = b[i];
+        a[i] = x * cos[i] - y * sin[i];
+        b[i] = x * sin[i] + y * cos[i];
+    }
+}
+
 #include "backend/cpu/kernels_table.def"
