@@ -38,7 +38,12 @@ uint32_t launch_max_workgroup(void)
 {
     const struct vk_limits *l = vk_limits_get();
 
-    return l->is_software && !forced_workgroup() ? l->subgroup_size : l->max_workgroup_size;
+    return launch_is_lean() ? l->subgroup_size : l->max_workgroup_size;
+}
+
+bool launch_is_lean(void)
+{
+    return vk_limits_get()->is_software && !forced_workgroup();
 }
 
 /* Kernels have a case for every lane. */
@@ -101,4 +106,34 @@ void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride,
         w->dim[i] = (uint32_t)dim[i];
         w->stride[i] = stride[i];
     }
+}
+
+enum err launch_rows(struct vk_enc *e, uint64_t *walk, int64_t *stride, const struct arr *a)
+{
+    const int64_t *strides = a->strides;
+    struct walk_args w;
+    struct nest nest;
+    struct shp rows;
+
+    arr_shape(&rows, a);
+    rows.ndim--;
+    shp_collapse(&nest, &rows, &strides, 1);
+    *walk = 0;
+    *stride = nest.ndim ? nest.stride[0][0] : 0;
+    if (nest.ndim <= 1)
+        return ERR_OK;
+    launch_walk(&w, nest.dim, nest.stride[0], nest.ndim);
+    return vk_enc_args(e, walk, &w, sizeof w);
+}
+
+bool launch_rows_are_aligned(const struct arr *a)
+{
+    int64_t item = (int64_t)dt_size((enum dtype)a->dtype);
+    int last = a->ndim - 1;
+    bool aligned = a->offset % 16 == 0 && a->shape[last] * item % 16 == 0 &&
+                   (a->strides[last] == 1 || a->shape[last] == 1);
+
+    for (int i = 0; i < last; i++)
+        aligned &= a->shape[i] == 1 || a->strides[i] * item % 16 == 0;
+    return aligned;
 }

@@ -14,6 +14,9 @@ uint32_t launch_max_workgroup(void);
 uint32_t launch_block_lanes(void);
 /* True if reading this many bytes in blocks is worth the larger kernel. */
 bool launch_block_pays(uint64_t bytes);
+/* True on a software device, which spends more time building what is unrolled than it gains; not if
+ * a setting asks for workgroups as hardware has them. */
+bool launch_is_lean(void);
 
 /* A grid of at least n workgroups, which the kernel numbers x first; x, y and z are each limited,
  * so the last workgroups may have nothing to do. */
@@ -27,3 +30,11 @@ uint32_t launch_log2(uint64_t n);
 
 /* The nest dim[0..n), innermost last, without regard to contents beyond n. */
 void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride, int n);
+
+/* For kernels over rows of consecutive elements: the walk over the rows of a, or 0 and a stride
+ * where that is enough. */
+MUST_CHECK enum err launch_rows(struct vk_enc *e, uint64_t *walk, int64_t *stride,
+                                const struct arr *a);
+/* True if every row of a is consecutive, starts at a multiple of 16 bytes and has a whole number of
+ * them. */
+bool launch_rows_are_aligned(const struct arr *a);

@@ -72,24 +72,6 @@ out:
     return err;
 }
 
-static enum err set_rows(struct vk_enc *e, struct softmax_args *a, const struct arr *in)
-{
-    const int64_t *strides = in->strides;
-    struct walk_args walk;
-    struct nest nest;
-    struct shp rows;
-
-    arr_shape(&rows, in);
-    rows.ndim--;
-    shp_collapse(&nest, &rows, &strides, 1);
-    if (nest.ndim <= 1) {
-        a->row_stride = nest.ndim ? nest.stride[0][0] : 0;
-        return ERR_OK;
-    }
-    launch_walk(&walk, nest.dim, nest.stride[0], nest.ndim);
-    return vk_enc_args(e, &a->row_walk, &walk, sizeof walk);
-}
-
 /* How the rows are shared out. */
 struct team {
     const struct arr *in;
@@ -116,18 +98,6 @@ static void cut_row(struct team *t)
     t->workgroup = launch_workgroup();
     t->log2_lanes = launch_log2(t->workgroup);
     t->pieces = (uint32_t)ceil_div((int64_t)t->blocks, t->workgroup * t->per_lane);
-}
-
-/* True if every row starts at a multiple of 16 bytes and has a whole number of them. The output is
- * dense, so its rows then do too. */
-static bool is_aligned(const struct arr *in)
-{
-    int64_t item = (int64_t)dt_size((enum dtype)in->dtype);
-    bool aligned = in->offset % 16 == 0 && in->shape[in->ndim - 1] * item % 16 == 0;
-
-    for (int i = 0; i < in->ndim - 1; i++)
-        aligned &= in->shape[i] == 1 || in->strides[i] * item % 16 == 0;
-    return aligned;
 }
 
 static void describe(char *text, size_t size, const void *data)
@@ -164,7 +134,7 @@ static enum err choose(const struct vk_pipe **pipe, struct team *t)
 static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
 {
     uint32_t row_len = (uint32_t)in->shape[in->ndim - 1];
-    bool aligned = is_aligned(in);
+    bool aligned = launch_rows_are_aligned(in);
     /* A row that starts inside a block may touch one more. */
     uint64_t blocks = (row_len * dt_size((enum dtype)in->dtype) + (aligned ? 0 : 30)) / 16;
     struct team t = {
@@ -184,7 +154,7 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
         vk_enc_scratch_read(e, a.parts_addr, a.n_rows * 8);
     }
     groups = (uint64_t)ceil_div((int64_t)a.n_rows, t.workgroup >> a.log2_team) * a.pieces;
-    TRY(set_rows(e, &a, in));
+    TRY(launch_rows(e, &a.row_walk, &a.row_stride, in));
     TRY(vk_enc_read(e, &a.in_addr, in));
     TRY(vk_enc_write(e, &a.out_addr, out));
     vk_enc_variant(e, t.has_parts ? VARIANT_SOFTMAX_PARTS : VARIANT_SOFTMAX_ROW);

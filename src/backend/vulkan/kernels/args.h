@@ -163,6 +163,100 @@ struct softmax_args {
     A_U32 reserved;
 };
 
+/* ---- norms over rows of consecutive elements: norm.comp ----
+ * A row lies over `lanes` lanes of a team, NORM_BLOCKS blocks of 16 bytes each at most, or is
+ * walked in such pieces. */
+#define NORM_BLOCKS 4
+#define NORM_CENTRED 1u /* less the mean */
+#define NORM_WEIGHT 2u
+#define NORM_BIAS 4u
+#define NORM_ADDEND 8u /* of x + addend, which is stored, too */
+#define NORM_WIDE 16u  /* rows, weight and bias in whole blocks */
+#define NORM_WALK 32u  /* rows that do not fit a team */
+
+struct norm_args {
+    A_ADDR x, addend, weight, bias;
+    A_ADDR dst, sum;            /* row-major */
+    A_ADDR x_walk, addend_walk; /* walk_args over the rows; 0: the strides that follow */
+    A_I64 x_stride, addend_stride;
+    A_U64 n_rows;
+    A_I32 weight_stride, bias_stride;
+    A_U32 row_len;
+    A_U32 lanes, log2_team;
+    A_F32 eps;
+};
+
+/* ---- rows of heads that are normed, rotated and moved, each step optional: rope.comp ---- */
+#define ROPE_PARTS 3 /* tensors of one dispatch, in memory one after the other */
+#define ROPE_PART_NORM 1u
+#define ROPE_PART_TURN 2u
+#define ROPE_PART_WEIGHT 4u
+
+struct rope_part {
+    A_ADDR src, dst, weight;
+    A_ADDR head_walk; /* walk_args over the heads of src and dst; 0: strides that follow */
+    A_I64 src_batch, src_head, src_position;
+    A_I64 dst_batch, dst_head, dst_position;
+    A_I32 src_stride, dst_stride, weight_stride; /* along the last axis */
+    A_U32 heads;
+    A_U32 first_row; /* of the dispatch */
+    A_U32 flags;
+    A_F32 eps;
+    A_U32 reserved;
+};
+
+#define ROPE_TRADITIONAL 1u
+#define ROPE_INVERSE 2u
+#define ROPE_WIDE 4u   /* halves and rows in whole blocks of 16 bytes */
+#define ROPE_FREQS 8u  /* the table holds frequencies of the caller, not angles per position */
+#define ROPE_TURNS 16u /* the table holds cosine and sine of every position and pair */
+#define ROPE_NORMS 32u /* some part is normed */
+
+struct rope_args {
+    A_ADDR parts;
+    A_ADDR table;  /* angles per position of the pairs; see flags */
+    A_ADDR offset; /* of positions, one for each batch; 0: first */
+    A_I64 table_stride, offset_stride;
+    A_I32 first;
+    A_F32 scale;
+    A_U32 n_parts, n_rows;
+    A_U32 positions;
+    A_U32 size, pairs; /* elements of a row, pairs that turn */
+    A_U32 lanes, log2_team;
+    A_U32 reserved;
+};
+
+/* ---- attention: strides in elements, rows of consecutive elements ---- */
+struct sdpa_mask {
+    A_ADDR addr;
+    A_I64 batch, head, query, key;
+};
+
+#define SDPA_CAUSAL 1u
+#define SDPA_MASK_BOOL 2u
+#define SDPA_MASK_ADD 4u
+#define SDPA_SINKS 8u
+#define SDPA_WIDE 16u  /* rows in whole blocks of 16 bytes */
+#define SDPA_SPLIT 32u /* several workgroups share the keys */
+
+struct sdpa_args {
+    A_ADDR q, k, v, dst; /* dst in the order batch, query, head */
+    A_ADDR mask;         /* sdpa_mask in memory */
+    A_ADDR sinks;
+    A_ADDR parts;    /* of several workgroups: sums, maximum and weight of every row */
+    A_ADDR counters; /* of finished workgroups, 0 before and after */
+    A_I32 q_batch, q_head, q_pos;
+    A_I32 k_batch, k_head, k_pos;
+    A_I32 v_batch, v_head, v_pos;
+    A_I32 sinks_stride;
+    A_U32 n_kv, n_q, n_k;
+    A_U32 splits;  /* of the keys */
+    A_U32 n_items; /* workgroups, but for splits */
+    A_F32 scale;
+};
+#define SDPA_COUNTER_BYTES 64 /* each in a cache line of its own */
+#define SDPA_SPLITS 64        /* at most */
+
 /* ---- gather: lengths and strides in units, see gather.comp ---- */
 #define GATHER_PER_LANE 4 /* units that a lane copies */
 #define GATHER_U8 0
@@ -252,6 +346,11 @@ static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
 static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
+static_assert(sizeof(struct norm_args) == 112, "padding");
+static_assert(sizeof(struct rope_part) == 112, "padding");
+static_assert(sizeof(struct rope_args) == 80, "padding");
+static_assert(sizeof(struct sdpa_mask) == 40, "padding");
+static_assert(sizeof(struct sdpa_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");

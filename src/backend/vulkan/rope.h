@@ -1,0 +1,35 @@
+/* Rotary positions on Vulkan, and the way of heads into place for those who merge it with a norm
+ * before and a copy after. */
+#pragma once
+
+#include "backend/vulkan/encoder.h"
+#include "backend/vulkan/kernels/args.h"
+
+/* Strides in elements. */
+struct vk_head_strides {
+    int64_t batch, head, position, element;
+};
+
+/* One tensor of heads: rows of `size` elements, one for each (batch, head, position). Each row is
+ * normed (RMSNorm, rounded as the op rounds it), turned by its position, both or neither, and
+ * written to its place. A row may be written over itself, not over another. */
+struct vk_rope_part {
+    const struct arr *src, *dst;
+    struct vk_head_strides from, to;
+    int64_t src_offset, dst_offset; /* elements from the arrays' first */
+    const struct nest *head_nest;   /* of src instead of from.head; NULL: one axis */
+    uint32_t heads;
+    bool is_normed, is_turned;
+    const struct arr *weight; /* of the norm; may be NULL */
+    float eps;
+};
+
+/* One dispatch over tensors of the same dtype, batch, positions and row size. */
+struct vk_rope {
+    const struct rope_params *p;
+    const struct arr *offset, *freqs; /* as p says they are there */
+    uint32_t batch, positions, size;
+    int n_parts; /* at most ROPE_PARTS */
+    struct vk_rope_part part[ROPE_PARTS];
+};
+MUST_CHECK enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r);
