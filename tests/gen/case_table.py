@@ -149,9 +149,21 @@ def lay_column(x):
     return base, [(SLICE, steps), (RESHAPE, list(x.shape))]
 
 
+def lay_heads(x):
+    """[B, H, T, D] seen through an array of [B, T, H, D]."""
+    return np.swapaxes(x, 1, 2), [(TRANSPOSE, [0, 2, 1, 3])]
+
+
+def lay_cache(x):
+    """The first part along the last but one axis of something longer."""
+    base = np.ones(x.shape[:-2] + (x.shape[-2] + 5,) + x.shape[-1:], x.dtype)
+    base[..., :x.shape[-2], :] = x
+    return base, [(SLICE, [v for d in x.shape for v in (0, d, 1)])]
+
+
 LAYOUTS = {"row": lay_row, "transposed": lay_transposed, "sliced": lay_sliced,
            "reversed": lay_reversed, "offset": lay_offset, "broadcast": lay_broadcast,
-           "column": lay_column}
+           "column": lay_column, "heads": lay_heads, "cache": lay_cache}
 
 
 def laid_out(values, dtype, layout):

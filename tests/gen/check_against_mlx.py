@@ -146,9 +146,22 @@ def special_calls(mx):
         return mx.gather_qmm(*i, transpose=bool(p[0][0]), **sizes(*p[1:3]), mode=p[3],
                              sorted_indices=bool(p[4][0]))
 
+    def rope(i, p, offset, freqs):
+        return mx.fast.rope(i[0], p[0][0], traditional=bool(p[1][0]),
+                            base=p[3] if p[2][0] else None, scale=p[4], offset=offset, freqs=freqs)
+
+    def attend(i, p):
+        mask = "causal" if p[1] == "causal" else i[3]
+        return mx.fast.scaled_dot_product_attention(*i[:3], scale=p[0], mask=mask, sinks=i[4])
+
     return {
         "quantize": quantize, "dequantize": dequantize, "quantized_matmul": packed_product,
         "gather_qmm": gathered_product,
+        "fast_rms_norm": lambda i, p: mx.fast.rms_norm(i[0], i[1], p[0]),
+        "fast_layer_norm": lambda i, p: mx.fast.layer_norm(*i, p[0]),
+        "fast_rope": lambda i, p: rope(i, p, p[5][0], i[1]),
+        "fast_rope_dynamic": lambda i, p: rope(i, p, i[1], i[2]),
+        "fast_scaled_dot_product_attention": attend,
         "random_seed": seeded, "nan_to_num": nan_to_num, "slice": index,
         "slice_update": updated(None), "slice_update_add": updated("add"),
         "slice_update_prod": updated("multiply"), "slice_update_max": updated("maximum"),

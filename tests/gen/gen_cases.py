@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 import cases_elementwise
+import cases_fast
 import cases_quant
 import cases_reduce
 import cases_shape
@@ -23,7 +24,7 @@ from case_table import write_table
 def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
-                   cases_quant):
+                   cases_quant, cases_fast):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -39,6 +39,7 @@ OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "n
             ("mlx_gather_qmm", "biases"), ("mlx_gather_qmm", "lhs_indices"),
             ("mlx_gather_qmm", "rhs_indices")}
 OPTIONAL_RANDOM = {"key", "loc", "scale"}  # of distributions
+OPTIONAL_FAST = {"weight", "bias", "freqs", "mask_arr", "sinks"}  # of fused ops
 NO_STATUS = {"mlx_array_dim"}  # returns a value that happens to be an int
 SKIP = {"mlx_set_error_handler", "_mlx_error"}  # variadic, or what the test itself installs
 
@@ -76,6 +77,7 @@ class Param:
             or (function, self.name) in OPTIONAL
             or function.startswith("mlx_random_") and "split" not in function
             and self.name in OPTIONAL_RANDOM
+            or function.startswith("mlx_fast_") and self.name in OPTIONAL_FAST
         )
 
     def is_list(self, params):

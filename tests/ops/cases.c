@@ -302,7 +302,7 @@ static const char *run_on(struct request *q, const struct case_row *row, int dev
 /* ---- all rows ---- */
 
 struct tally {
-    char fn[32];
+    char fn[48];
     int rows, failed;
 };
 

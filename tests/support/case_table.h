@@ -43,7 +43,7 @@ struct case_param {
 enum case_tolerance { CASE_CLOSE, CASE_EXACT, CASE_BITS, CASE_DIVISION };
 
 struct case_row {
-    char family[32], fn[32], note[512];
+    char family[32], fn[48], note[512];
     int n_in, n_params, n_out;
     struct case_input in[CASE_INPUTS];
     struct case_param param[CASE_PARAMS];
