@@ -13,6 +13,8 @@ ninja-build                    build
 pkg-config                     finds the libraries
 python3                        build-time generators and checks
 python3-numpy                  expected values of the op tests
+clang                          builds the fuzz targets
+libclang-rt-dev                libFuzzer and sanitizers for them
 clang-format                   format check
 glslc                          compiles the GLSL kernels
 spirv-tools                    checks the compiled kernels
