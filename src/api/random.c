@@ -136,3 +136,52 @@ int mlx_random_bernoulli(mlx_array *res, const mlx_array p, const int *shape, si
         c.err = ops_random_bernoulli(&c.out, x, to, k, c.strm);
     return CALL_END_ARR(&c, res);
 }
+
+int mlx_random_gumbel(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
+                      const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ints to = call_ints(&c, shape, shape_num, "shape");
+    enum dtype t = call_dtype(&c, dtype);
+    struct arr *k = call_arr_opt(&c, key);
+
+    if (call_ok(&c))
+        c.err = ops_random_gumbel(&c.out, to, t, k, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_categorical(mlx_array *res, const mlx_array logits, int axis, const mlx_array key,
+                           const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, logits, "logits"), *k = call_arr_opt(&c, key);
+
+    if (call_ok(&c))
+        c.err = ops_random_categorical(&c.out, x, axis, k, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_categorical_shape(mlx_array *res, const mlx_array logits, int axis, const int *shape,
+                                 size_t shape_num, const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, logits, "logits");
+    struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),
+                            .key = call_arr_opt(&c, key) };
+
+    if (call_ok(&c))
+        c.err = ops_random_categorical_shape(&c.out, x, axis, &r, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_categorical_num_samples(mlx_array *res, const mlx_array logits_, int axis,
+                                       int num_samples, const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, logits_, "logits");
+    struct ops_samples v = { num_samples, call_arr_opt(&c, key) };
+
+    if (call_ok(&c))
+        c.err = ops_random_categorical_samples(&c.out, x, axis, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}

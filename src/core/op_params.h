@@ -84,6 +84,18 @@ struct arg_reduce_params {
     int32_t axis;   /* kept as size 1 */
 };
 
+enum scan_kind { SCAN_MAX, SCAN_MIN, SCAN_SUM, SCAN_PROD, SCAN_LOGADDEXP };
+
+struct scan_params {
+    int32_t kind; /* enum scan_kind */
+    int32_t axis;
+    int32_t reverse, inclusive;
+};
+
+struct partition_params { /* the backends sort the whole axis */
+    int32_t kth, axis;
+};
+
 struct softmax_params {
     int32_t precise; /* accumulate in float32 */
 };

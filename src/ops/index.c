@@ -54,3 +54,44 @@ out:
     arr_unref(&flat);
     return err;
 }
+
+enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indices, int axis,
+                             struct strm *s)
+{
+    struct shp from, at, common;
+    struct arr *in[2] = { NULL, NULL };
+    enum err err;
+
+    if (a->ndim != indices->ndim)
+        return err_set(ERR_ARG,
+                       "[take_along_axis] Indices of dimension %d does not match array of "
+                       "dimension %d.",
+                       indices->ndim, a->ndim);
+    if (!dt_is_integer(dtype_of(indices)))
+        return err_set(ERR_ARG,
+                       "[take_along_axis] Got indices with dtype %s. Indices must be "
+                       "integral.",
+                       dt_name(dtype_of(indices)));
+    TRY(shp_axis(&axis, axis, a->ndim, "take_along_axis"));
+    arr_shape(&from, a);
+    arr_shape(&at, indices);
+    int32_t from_size = from.d[axis], at_size = at.d[axis];
+    from.d[axis] = at.d[axis] = 1;
+    TRY(shp_broadcast(&common, &from, &at, "take_along_axis"));
+    from = at = common;
+    from.d[axis] = from_size;
+    at.d[axis] = at_size;
+    if (from_size == 0 && shp_size(&at) != 0) {
+        err = err_set(ERR_ARG, "[take_along_axis] Cannot take from an empty axis.");
+        goto out;
+    }
+    TRY(ops_broadcast_to(&in[0], a, shp_ints(&from), s));
+    TRY(ops_broadcast_to(&in[1], indices, shp_ints(&at), s));
+    err = arr_new_op(out, .op = OP_GATHER_AXIS, .strm = s, .in = in, .n_in = 2,
+                     .params = &(struct axis_params){ axis },
+                     .params_size = sizeof(struct axis_params),
+                     .out = &(struct out_desc){ at, dtype_of(a) });
+out:
+    arr_unref_all(in, 2);
+    return err;
+}

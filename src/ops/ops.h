@@ -218,6 +218,10 @@ MUST_CHECK enum err ops_take(struct arr **out, struct arr *a, struct arr *indice
 /* Of the flattened array. */
 MUST_CHECK enum err ops_take_flat(struct arr **out, struct arr *a, struct arr *indices,
                                   struct strm *s);
+/* Elements of a at the positions that indices give along the axis; the other dimensions broadcast.
+ */
+MUST_CHECK enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indices,
+                                        int axis, struct strm *s);
 
 /* ---- loading ---- */
 
@@ -227,6 +231,29 @@ struct load_part;
  */
 MUST_CHECK enum err ops_load(struct arr **out, const struct load_part *p, const struct shp *shape,
                              enum dtype t, struct strm *s);
+
+/* ---- sorting: ascending, NaN last, equal elements in their order ---- */
+
+MUST_CHECK enum err ops_sort(struct arr **out, struct arr *a, int axis, struct strm *s);
+MUST_CHECK enum err ops_argsort(struct arr **out, struct arr *a, int axis, struct strm *s);
+/* The element that belongs in place kth is there, smaller ones before it, larger ones behind. */
+MUST_CHECK enum err ops_partition(struct arr **out, struct arr *a, int kth, int axis,
+                                  struct strm *s);
+MUST_CHECK enum err ops_argpartition(struct arr **out, struct arr *a, int kth, int axis,
+                                     struct strm *s);
+/* The k largest, in no particular order. */
+MUST_CHECK enum err ops_topk(struct arr **out, struct arr *a, int k, int axis, struct strm *s);
+
+/* ---- scans ---- */
+
+struct ops_scan {
+    enum scan_kind kind;
+    int axis;
+    bool reverse;   /* from the end */
+    bool inclusive; /* else element i is what comes before it */
+};
+MUST_CHECK enum err ops_scan(struct arr **out, struct arr *a, const struct ops_scan *v,
+                             struct strm *s);
 
 /* ---- reductions ---- */
 
@@ -358,5 +385,19 @@ MUST_CHECK enum err ops_random_uniform(struct arr **out, const struct ops_random
 MUST_CHECK enum err ops_random_normal(struct arr **out, const struct ops_random *r, struct strm *s);
 MUST_CHECK enum err ops_random_randint(struct arr **out, const struct ops_random *r,
                                        struct strm *s);
+MUST_CHECK enum err ops_random_gumbel(struct arr **out, struct ints shape, enum dtype t,
+                                      struct arr *key, struct strm *s);
+/* Positions along the axis, drawn with the probabilities that the logits give: one for each
+ * distribution, an array of shape r->shape that the logits broadcast to, or n for each. */
+MUST_CHECK enum err ops_random_categorical_shape(struct arr **out, struct arr *logits, int axis,
+                                                 const struct ops_random *r, struct strm *s);
+struct ops_samples {
+    int32_t n;
+    struct arr *key;
+};
+MUST_CHECK enum err ops_random_categorical_samples(struct arr **out, struct arr *logits, int axis,
+                                                   const struct ops_samples *v, struct strm *s);
+MUST_CHECK enum err ops_random_categorical(struct arr **out, struct arr *logits, int axis,
+                                           struct arr *key, struct strm *s);
 MUST_CHECK enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape,
                                          struct arr *key, struct strm *s);

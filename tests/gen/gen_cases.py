@@ -18,13 +18,14 @@ import cases_quant
 import cases_reduce
 import cases_shape
 import cases_slice_update
+import cases_sort
 from case_table import write_table
 
 
 def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
-                   cases_quant, cases_fast):
+                   cases_sort, cases_quant, cases_fast):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -8,6 +8,7 @@
 #include "api/handle.h"
 #include "core/gate.h"
 #include "core/stat.h"
+#include "core/tape.h"
 #include "mlx/c/mlx.h"
 
 #include <stdio.h>
@@ -218,17 +219,19 @@ static struct case_result result_of(struct arr *a, const void *first)
 }
 
 /* Walks what is still to be computed for a; marks the ops and says whether one of them dispatches,
- * which views and Load do not. The graphs of rows are small and have few shared parts. */
-static bool needs_work(const struct arr *a, bool *ops)
+ * which views and Load do not. */
+static bool needs_work(struct arr *a, bool *ops)
 {
+    struct tape tape = { 0 };
     bool work = false;
 
-    if (arr_is_scheduled(a))
-        return false;
-    ops[a->node->op] = true;
-    work = a->size && !(op_table[a->node->op].flags & OPF_VIEW) && a->node->op != OP_LOAD;
-    for (int i = 0; i < a->node->n_in; i++)
-        work |= needs_work(a->node->in[i], ops);
+    assert_ok(tape_build(&tape, &a, 1, false));
+    for (size_t i = 0; i < tape.n; i++) {
+        const struct node *n = tape.node[i];
+        ops[n->op] = true;
+        work |= n->out[0].size && !(op_table[n->op].flags & OPF_VIEW) && n->op != OP_LOAD;
+    }
+    tape_fini(&tape);
     return work;
 }
 

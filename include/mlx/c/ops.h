@@ -325,6 +325,44 @@ int mlx_softmax_axis(mlx_array *res, const mlx_array a, int axis, bool precise, 
 int mlx_softmax_axes(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,
                      bool precise, const mlx_stream s);
 
+/* ---- sorting and scans along an axis ---- */
+
+/* Ascending, NaN last, equal elements in their order; the positions of the sorted elements as
+ * uint32. Without an axis the array is flattened. */
+int mlx_sort_axis(mlx_array *res, const mlx_array a, int axis, const mlx_stream s);
+int mlx_sort(mlx_array *res, const mlx_array a, const mlx_stream s);
+int mlx_argsort_axis(mlx_array *res, const mlx_array a, int axis, const mlx_stream s);
+int mlx_argsort(mlx_array *res, const mlx_array a, const mlx_stream s);
+
+/* The element at position kth is the one that sorting would put there; none before it is larger,
+ * none behind it is smaller. kth may be negative. */
+int mlx_partition_axis(mlx_array *res, const mlx_array a, int kth, int axis, const mlx_stream s);
+int mlx_partition(mlx_array *res, const mlx_array a, int kth, const mlx_stream s);
+int mlx_argpartition_axis(mlx_array *res, const mlx_array a, int kth, int axis, const mlx_stream s);
+int mlx_argpartition(mlx_array *res, const mlx_array a, int kth, const mlx_stream s);
+
+/* The k largest elements, in no particular order. */
+int mlx_topk_axis(mlx_array *res, const mlx_array a, int k, int axis, const mlx_stream s);
+int mlx_topk(mlx_array *res, const mlx_array a, int k, const mlx_stream s);
+
+/* Running maximum, minimum, product, sum, and log of the sum of exponentials. reverse starts at the
+ * end; inclusive counts an element to its own result. */
+int mlx_cummax(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+               const mlx_stream s);
+int mlx_cummin(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+               const mlx_stream s);
+int mlx_cumprod(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+                const mlx_stream s);
+int mlx_cumsum(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+               const mlx_stream s);
+int mlx_logcumsumexp(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+                     const mlx_stream s);
+
+/* Elements of a at the positions that indices give along the axis; the other dimensions broadcast.
+ */
+int mlx_take_along_axis(mlx_array *res, const mlx_array a, const mlx_array indices, int axis,
+                        const mlx_stream s);
+
 /* ---- matrix products ---- */
 
 /* Matrix product of the last two dimensions; the dimensions before broadcast. A one-dimensional a

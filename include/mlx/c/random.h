@@ -53,6 +53,20 @@ int mlx_random_normal_broadcast(mlx_array *res, const int *shape, size_t shape_n
                                 const mlx_array loc, const mlx_array scale, const mlx_array key,
                                 const mlx_stream s);
 
+/* The standard Gumbel distribution; dtype is a floating point type. key may be empty. */
+int mlx_random_gumbel(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
+                      const mlx_array key, const mlx_stream s);
+
+/* Positions along the axis, drawn with probabilities in proportion to exp(logits): one for each
+ * distribution; an array of this shape, to which the other dimensions of logits broadcast; or
+ * num_samples for each distribution, along a new last dimension. key may be empty. */
+int mlx_random_categorical(mlx_array *res, const mlx_array logits, int axis, const mlx_array key,
+                           const mlx_stream s);
+int mlx_random_categorical_shape(mlx_array *res, const mlx_array logits, int axis, const int *shape,
+                                 size_t shape_num, const mlx_array key, const mlx_stream s);
+int mlx_random_categorical_num_samples(mlx_array *res, const mlx_array logits_, int axis,
+                                       int num_samples, const mlx_array key, const mlx_stream s);
+
 /* Integers in [low, high), which broadcast to shape; dtype is an integer type or bool. key may
  * be empty. */
 int mlx_random_randint(mlx_array *res, const mlx_array low, const mlx_array high, const int *shape,

@@ -90,13 +90,9 @@ static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
 #define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
 #include "backend/common/families.def"
 #undef FAMILY
-    [OP_FAMILY_ARANGE] = cpu_arange,       [OP_FAMILY_RANDOM_BITS] = cpu_random_bits,
-    [OP_FAMILY_GATHER] = cpu_gather,       [OP_FAMILY_ARG_REDUCE] = cpu_arg_reduce,
-    [OP_FAMILY_LOGSUMEXP] = cpu_logsumexp, [OP_FAMILY_REDUCE] = cpu_reduce,
-    [OP_FAMILY_SOFTMAX] = cpu_softmax,     [OP_FAMILY_MATMUL] = cpu_matmul,
-    [OP_FAMILY_QUANTIZE] = cpu_quantize,   [OP_FAMILY_QUANTIZED_MATMUL] = cpu_quantized_matmul,
-    [OP_FAMILY_NORM] = cpu_norm,           [OP_FAMILY_ROPE] = cpu_rope,
-    [OP_FAMILY_SDPA] = cpu_sdpa,
+#define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
+#include "backend/cpu/families.def"
+#undef FAMILY
 };
 
 const struct be be_cpu = {

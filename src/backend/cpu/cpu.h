@@ -81,17 +81,7 @@ enum err cpu_strm_wait(struct strm *s, struct ev *e);
 enum err cpu_ev_notify(struct ev *e, void (*fn)(void));
 
 enum err cpu_elementwise(const struct exec *x);
-enum err cpu_arange(const struct exec *x);
-enum err cpu_reduce(const struct exec *x);
-enum err cpu_arg_reduce(const struct exec *x);
-enum err cpu_softmax(const struct exec *x);
-enum err cpu_logsumexp(const struct exec *x);
-enum err cpu_matmul(const struct exec *x);
-enum err cpu_quantize(const struct exec *x);
-enum err cpu_quantized_matmul(const struct exec *x);
-enum err cpu_norm(const struct exec *x);
-enum err cpu_rope(const struct exec *x);
-enum err cpu_sdpa(const struct exec *x);
-enum err cpu_gather(const struct exec *x);
-enum err cpu_random_bits(const struct exec *x);
+#define FAMILY(id, fn) enum err fn(const struct exec *x);
+#include "backend/cpu/families.def"
+#undef FAMILY
 enum err cpu_copy(struct strm *s, const struct be_copy *c);

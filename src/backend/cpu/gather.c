@@ -21,6 +21,8 @@ struct task {
     size_t item, n; /* n: slices */
     size_t slice_size;
     struct nest slice;
+    bool has_base; /* slices start where base says before the indices count */
+    struct nest base;
     int n_axes;
     struct index index[]; /* n_axes */
 };
@@ -81,7 +83,8 @@ static void run_range(void *arg, size_t begin, size_t end)
 
     for (size_t i = begin, n; i < end; i += n) {
         n = MIN(TILE, end - i);
-        memset(offset, 0, n * sizeof offset[0]);
+        for (size_t j = 0; j < n; j++)
+            offset[j] = t->has_base ? nest_offset(&t->base, 0, i + j) : 0;
         for (int k = 0; k < t->n_axes; k++)
             add_positions(r, k, offset, i, n);
         if (t->slice_size == 1) {
@@ -109,11 +112,9 @@ out:
     return err;
 }
 
-static void fill_index(struct index *x, const struct exec *e, int k)
+static void fill_index(struct index *x, const struct arr *src, const struct arr *a, int axis,
+                       int32_t slice_size)
 {
-    const struct gather_params *p = e->node->params;
-    const struct arr *src = e->in[0], *a = e->in[1 + k];
-    int axis = p->axis[k];
     struct shp shape;
 
     arr_shape(&shape, a);
@@ -122,7 +123,7 @@ static void fill_index(struct index *x, const struct exec *e, int k)
     x->type = a->dtype;
     x->stride = src->strides[axis];
     x->size = src->shape[axis];
-    x->limit = src->shape[axis] - p->slice_size[axis];
+    x->limit = src->shape[axis] - slice_size;
 }
 
 enum err cpu_gather(const struct exec *x)
@@ -148,7 +149,41 @@ enum err cpu_gather(const struct exec *x)
     nest_make(&t->slice, &slice, src->strides);
     t->n_axes = p->n_axes;
     for (int k = 0; k < p->n_axes; k++)
-        fill_index(&t->index[k], x, k);
+        fill_index(&t->index[k], src, x->in[1 + k], p->axis[k], p->slice_size[p->axis[k]]);
+    err = cpu_enqueue(x->strm, run_task, t, bytes);
+out:
+    mem_free(t);
+    return err;
+}
+
+enum err cpu_gather_axis(const struct exec *x)
+{
+    int axis = ((const struct axis_params *)x->node->params)->axis;
+    struct arr *src = x->in[0], *out = x->out[0];
+    size_t bytes = sizeof(struct task) + sizeof(struct index);
+    int64_t strides[SHP_MAX];
+    struct shp shape, one = { .ndim = 0 };
+    struct task *t = NULL;
+    enum err err;
+
+    TRY(arr_alloc(out, &be_cpu));
+    if (!(t = mem_alloc(bytes))) {
+        err = ERR_NO_MEMORY;
+        goto out;
+    }
+    memcpy(strides, src->strides, src->ndim * sizeof strides[0]);
+    strides[axis] = 0;
+    arr_shape(&shape, out);
+    *t = (struct task){ .src = cpu_src(src),
+                        .out = cpu_dst(out),
+                        .item = dt_size((enum dtype)src->dtype),
+                        .n = out->size,
+                        .slice_size = 1,
+                        .has_base = true,
+                        .n_axes = 1 };
+    nest_make(&t->slice, &one, NULL);
+    nest_make(&t->base, &shape, strides);
+    fill_index(&t->index[0], src, x->in[1], axis, 1);
     err = cpu_enqueue(x->strm, run_task, t, bytes);
 out:
     mem_free(t);

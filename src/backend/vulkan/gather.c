@@ -22,7 +22,9 @@ struct index_entry {
 
 struct job {
     const struct gather_params *p;
-    const struct arr *src;
+    const struct arr *src, *out;
+    struct arr *const *indices;
+    uint64_t base_walk; /* as in the arguments */
     uint64_t src_addr;
     struct nest slice; /* over the source, in elements, then in units */
     size_t n, slice_n; /* elements of the output and of a slice */
@@ -162,15 +164,14 @@ static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
     return ERR_OK;
 }
 
-static enum err set_indices(struct gather_args *a, const struct job *j, struct vk_enc *e,
-                            struct arr *const *indices)
+static enum err set_indices(struct gather_args *a, const struct job *j, struct vk_enc *e)
 {
     struct index_entry entries[MAX_INDEX];
     enum err err = ERR_OK;
 
     for (uint32_t k = 0; k < a->n_index; k++) {
-        TRY(fill_entry(&entries[k], j, (int)k, indices[k]));
-        TRY(vk_enc_read(e, &entries[k].index.addr, indices[k]));
+        TRY(fill_entry(&entries[k], j, (int)k, j->indices[k]));
+        TRY(vk_enc_read(e, &entries[k].index.addr, j->indices[k]));
     }
     if (a->n_index)
         TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0]));
@@ -178,22 +179,21 @@ out:
     return err;
 }
 
-static enum err encode(const struct exec *x, struct vk_enc *e)
+static enum err encode(struct job *j, struct vk_enc *e)
 {
-    struct job j = { .p = x->node->params, .src = x->in[0], .n = x->out[0]->size };
-    struct gather_args a = { .n_index = (uint32_t)j.p->n_axes };
+    struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
     uint32_t workgroup = launch_workgroup();
     const struct vk_pipe *pipe;
     enum err err;
 
-    TRY(vk_enc_read(e, &j.src_addr, j.src));
-    collapse_slice(&j);
-    TRY(choose(&pipe, &j, e, workgroup));
-    TRY(set_slice(&a, &j, e));
-    TRY(set_indices(&a, &j, e, x->in + 1));
-    TRY(vk_enc_write(e, &a.out_addr, x->out[0]));
-    a.src_addr = j.src_addr;
-    a.n = j.n / (uint64_t)j.per_unit;
+    TRY(vk_enc_read(e, &j->src_addr, j->src));
+    collapse_slice(j);
+    TRY(choose(&pipe, j, e, workgroup));
+    TRY(set_slice(&a, j, e));
+    TRY(set_indices(&a, j, e));
+    TRY(vk_enc_write(e, &a.out_addr, j->out));
+    a.src_addr = j->src_addr;
+    a.n = j->n / (uint64_t)j->per_unit;
     TRY(vk_enc_dispatch(
         e, pipe, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));
@@ -214,7 +214,42 @@ enum err vk_gather(const struct exec *x)
     if (!x->out[0]->size)
         goto out;
     TRY(vk_enc_get(&e, x->strm));
-    TRY(encode(x, e));
+    struct job j = {
+        .p = p, .src = x->in[0], .out = x->out[0], .indices = x->in + 1, .n = x->out[0]->size
+    };
+    TRY(encode(&j, e));
+out:
+    return err;
+}
+
+/* Single elements, of which each has its place on the other axes. */
+enum err vk_gather_axis(const struct exec *x)
+{
+    int axis = ((const struct axis_params *)x->node->params)->axis;
+    struct gather_params p = { .n_axes = 1, .axis = { axis } };
+    struct arr *src = x->in[0], *out = x->out[0];
+    int64_t strides[SHP_MAX];
+    const int64_t *base = strides;
+    struct walk_args walk;
+    struct nest nest;
+    struct shp shape;
+    struct vk_enc *e;
+    enum err err;
+
+    TRY(arr_alloc(out, x->strm->be));
+    if (!out->size)
+        goto out;
+    for (int i = 0; i < src->ndim; i++) {
+        p.slice_size[i] = 1;
+        strides[i] = i == axis ? 0 : src->strides[i];
+    }
+    arr_shape(&shape, out);
+    shp_collapse(&nest, &shape, &base, 1);
+    launch_walk(&walk, nest.dim, nest.stride[0], nest.ndim);
+    struct job j = { .p = &p, .src = src, .out = out, .indices = x->in + 1, .n = out->size };
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(vk_enc_args(e, &j.base_walk, &walk, sizeof walk));
+    TRY(encode(&j, e));
 out:
     return err;
 }

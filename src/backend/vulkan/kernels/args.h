@@ -282,6 +282,7 @@ struct gather_index {
 
 struct gather_args {
     A_ADDR src_addr, out_addr;
+    A_ADDR base_walk;  /* walk_args: source units before the indices count; 0: none */
     A_ADDR index_addr; /* n_index times GATHER_INDEX_BYTES */
     A_ADDR slice_walk; /* walk_args over one slice of the source; 0: its units are consecutive */
     A_U64 n;           /* units of the output */
@@ -321,6 +322,36 @@ struct random_args {
     A_U32 is_odd;    /* the last pair has one word */
 };
 
+/* Sorting rows of consecutive elements: tiles in shared memory, then merges of neighbouring runs.
+ */
+#define SORT_PER_LANE 8 /* elements that a lane merges */
+struct sort_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR from_keys, from_places; /* merges: the runs */
+    A_ADDR to_keys, to_places;     /* where a run goes */
+    A_U64 n_rows;
+    A_U32 row_len;
+    A_U32 tiles; /* of a row */
+    A_U32 run;   /* merges: elements of a run */
+    A_U32 reserved;
+};
+
+/* enum scan_kind */
+#define SCAN_OP_MAX 0
+#define SCAN_OP_MIN 1
+#define SCAN_OP_SUM 2
+#define SCAN_OP_PROD 3
+#define SCAN_OP_LOGADDEXP 4
+#define SCAN_PER_LANE 8 /* elements */
+struct scan_args {
+    A_ADDR in_addr, out_addr; /* out: the result, or one total per chunk */
+    A_ADDR carry_addr;        /* what comes before each chunk; 0: nothing */
+    A_U64 n_rows;
+    A_U32 row_len;
+    A_U32 chunks; /* of a row */
+    A_U32 reverse, inclusive;
+};
+
 /* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */
 #define TRANSPOSE_TILE 32
 #define TRANSPOSE_THREADS 256
@@ -354,9 +385,11 @@ static_assert(sizeof(struct sdpa_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");
-static_assert(sizeof(struct gather_args) == 56, "padding");
+static_assert(sizeof(struct gather_args) == 64, "padding");
 static_assert(sizeof(struct copy_start) == 24 + 16 * WALK_MAX, "padding");
 static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
+static_assert(sizeof(struct sort_args) == 72, "padding");
+static_assert(sizeof(struct scan_args) == 48, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif

@@ -3,6 +3,7 @@
 //   STORE     what memory holds             VAL       what registers hold (half types widen to float)
 //   ACC       what sums accumulate in       DtBuf     STORE view of an address
 //   DT_BYTES  bytes of one element          DT_PER16  elements in 16 bytes
+//   DT_VAL_BYTES  of VAL in memory (not of bool)
 //   dt_load(STORE) -> VAL                   dt_store(VAL) -> STORE, rounding to nearest even
 //   dt_get(address, i) -> VAL               dt_set(address, i, VAL): i is a signed 64-bit index
 //   dt_unpack(uvec4, out VAL[DT_PER16])     dt_pack(VAL[DT_PER16]) -> uvec4: 16 bytes at once
@@ -130,6 +131,7 @@
 #endif
 
 #define DT_PER16 (16 / DT_BYTES)
+#define DT_VAL_BYTES (DT_BYTES == 8 ? 8 : 4)
 
 BUF(DtBuf, STORE, DT_BYTES);
 

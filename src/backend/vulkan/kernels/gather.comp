@@ -16,7 +16,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Ind
 // Offset of the slice that position i selects.
 int64_t position_offset(uint64_t i)
 {
-    int64_t offset = 0l;
+    int64_t offset = p.base_walk == 0ul ? 0l : walk_offset(Walk(p.base_walk), i);
     for (uint k = 0u; k < p.n_index; k++) {
         uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
         Index index = Index(at + uint64_t(WALK_BYTES));

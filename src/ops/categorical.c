@@ -1,0 +1,271 @@
+/* Drawing positions from distributions that logits give. */
+#include <math.h>
+
+#include "ops/build.h"
+
+/* -log(-log(u)) */
+enum err ops_random_gumbel(struct arr **out, struct ints shape, enum dtype t, struct arr *key,
+                           struct strm *s)
+{
+    static const enum op_id steps[] = { OP_LOG, OP_NEGATIVE, OP_LOG, OP_NEGATIVE };
+    struct arr *x = NULL, *zero = NULL, *one = NULL;
+    enum err err;
+
+    TRY(arr_new_number(&zero, 0, t));
+    TRY(arr_new_number(&one, 1, t));
+    TRY(ops_random_uniform(
+        &x,
+        &(struct ops_random){ .shape = shape, .dtype = t, .low = zero, .high = one, .key = key },
+        s));
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        STEP(x, ops_unary(&next, steps[i], x, s));
+    arr_move(out, &x);
+out:
+    arr_unref(&zero);
+    arr_unref(&one);
+    arr_unref(&x);
+    return err;
+}
+
+/* ---- one distribution: where a random part of the total weight falls ---- */
+
+static enum err over_all(struct arr **out, enum reduce_kind kind, struct arr *a, struct strm *s)
+{
+    return ops_reduce(out, kind, a, &(struct ops_axes){ INTS_ALL, false }, s);
+}
+
+/* exp(x - max), or where max is infinite 1 for the elements that are. */
+static enum err weights_of(struct arr **out, struct arr *x, struct strm *s)
+{
+    struct arr *top = NULL, *is_top = NULL, *is_infinite = NULL, *w = NULL;
+    enum err err;
+
+    TRY(over_all(&top, REDUCE_MAX, x, s));
+    TRY(ops_binary(&is_top, OP_EQUAL, x, top, s));
+    STEP(is_top, ops_astype(&next, is_top, dtype_of(x), s));
+    TRY(ops_isinf(&is_infinite, top, s));
+    TRY(ops_binary(&w, OP_SUBTRACT, x, top, s));
+    STEP(w, ops_unary(&next, OP_EXP, w, s));
+    TRY(ops_where(out, is_infinite, is_top, w, s));
+out:
+    arr_unref(&top);
+    arr_unref(&is_top);
+    arr_unref(&is_infinite);
+    arr_unref(&w);
+    return err;
+}
+
+/* How many entries of the ascending list are not above each of u. */
+static enum err count_below(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
+{
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(ops_expand_dims(&x, u, (struct ints){ &(int32_t){ -1 }, 1 }, s));
+    STEP(x, ops_binary(&next, OP_LESS_EQUAL, list, x, s));
+    STEP(x, ops_astype(&next, x, DT_UINT32, s));
+    TRY(ops_reduce(out, REDUCE_SUM, x, &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, false }, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+static enum err add_number(struct arr **out, struct arr *a, double value, struct strm *s)
+{
+    struct arr *v = NULL;
+    enum err err;
+
+    TRY(arr_new_number(&v, value, dtype_of(a)));
+    TRY(ops_binary(out, OP_ADD, a, v, s));
+out:
+    arr_unref(&v);
+    return err;
+}
+
+/* One step of the bisection: count + step, if that many entries are not above u. */
+static enum err bisect(struct arr **count, struct arr *list, struct arr *u, int32_t step,
+                       struct strm *s)
+{
+    int32_t n = list->shape[0];
+    struct arr *more = NULL, *at = NULL, *last = NULL, *value = NULL, *fits = NULL, *inside = NULL;
+    enum err err;
+
+    TRY(add_number(&more, *count, step, s));
+    TRY(add_number(&at, *count, step - 1, s));
+    TRY(arr_new_number(&last, n - 1, DT_INT32));
+    TRY(ops_binary(&inside, OP_LESS_EQUAL, at, last, s));
+    STEP(at, ops_binary(&next, OP_MINIMUM, at, last, s));
+    TRY(ops_take(&value, list, at, 0, s));
+    TRY(ops_binary(&fits, OP_LESS_EQUAL, value, u, s));
+    STEP(fits, ops_binary(&next, OP_LOGICAL_AND, fits, inside, s));
+    STEP(*count, ops_where(&next, fits, more, *count, s));
+out:
+    arr_unref(&more);
+    arr_unref(&at);
+    arr_unref(&last);
+    arr_unref(&value);
+    arr_unref(&fits);
+    arr_unref(&inside);
+    return err;
+}
+
+static enum err find_below(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
+{
+    int32_t step = 1;
+    struct arr *count = NULL;
+    enum err err;
+
+    while (step <= list->shape[0] / 2)
+        step *= 2;
+    TRY(ops_fill(&count, shape_of(u), 0, DT_INT32, s));
+    for (; step > 0; step /= 2)
+        TRY(bisect(&count, list, u, step, s));
+    TRY(ops_astype(out, count, DT_UINT32, s));
+out:
+    arr_unref(&count);
+    return err;
+}
+
+/* Comparing every number with every entry is two kernels; a bisection is many, but small ones. */
+#define COMPARE_ALL_UP_TO (1 << 24)
+
+static enum err draw_from_one(struct arr **out, struct arr *logits, struct ints shape,
+                              struct arr *key, struct strm *s)
+{
+    int32_t n = (int32_t)logits->size;
+    struct arr *x = NULL, *w = NULL, *total = NULL, *u = NULL, *zero = NULL, *one = NULL;
+    enum err err;
+
+    TRY(ops_astype(&x, logits, dt_promote(dtype_of(logits), DT_FLOAT32), s));
+    STEP(x, ops_reshape(&next, x, (struct ints){ &n, 1 }, s));
+    TRY(weights_of(&w, x, s));
+    TRY(over_all(&total, REDUCE_SUM, w, s));
+    STEP(w, ops_scan(&next, w, &(struct ops_scan){ .kind = SCAN_SUM }, s));
+    TRY(arr_new_number(&zero, 0, DT_FLOAT32));
+    TRY(arr_new_number(&one, 1, DT_FLOAT32));
+    TRY(ops_random_uniform(
+        &u,
+        &(struct ops_random){
+            .shape = shape, .dtype = DT_FLOAT32, .low = zero, .high = one, .key = key },
+        s));
+    STEP(u, ops_binary(&next, OP_MULTIPLY, u, total, s));
+    STEP(u, u->size * (size_t)n <= COMPARE_ALL_UP_TO ? count_below(&next, w, u, s)
+                                                     : find_below(&next, w, u, s));
+    /* Before the first entry lies nothing, so at least one is counted. */
+    arr_unref(&one);
+    TRY(arr_new_number(&one, 1, DT_UINT32));
+    TRY(ops_binary(out, OP_SUBTRACT, u, one, s));
+out:
+    arr_unref(&x);
+    arr_unref(&w);
+    arr_unref(&total);
+    arr_unref(&u);
+    arr_unref(&zero);
+    arr_unref(&one);
+    return err;
+}
+
+/* ---- several: the largest sum of logit and Gumbel noise ---- */
+
+static enum err draw_from_each(struct arr **out, struct arr *logits, int axis,
+                               const struct shp *shape, struct arr *key, struct strm *s)
+{
+    int at = axis + shape->ndim - logits->ndim + 1;
+    struct shp noise_shape = { .ndim = shape->ndim + 1 };
+    struct arr *x = NULL;
+    enum err err;
+
+    if (noise_shape.ndim > SHP_MAX)
+        return err_set(ERR_ARG, "[categorical] Arrays have at most %d dimensions.", SHP_MAX);
+    for (int i = 0, from = 0; i < noise_shape.ndim; i++)
+        noise_shape.d[i] = i == at ? logits->shape[axis] : shape->d[from++];
+    TRY(ops_random_gumbel(&x, shp_ints(&noise_shape), DT_FLOAT32, key, s));
+    STEP(x, ops_binary(&next, OP_ADD, x, logits, s));
+    TRY(ops_arg_reduce(out, true, x, &(struct ops_axes){ { &(int32_t){ at }, 1 }, false }, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+static enum err draw(struct arr **out, struct arr *logits, int axis, const struct shp *shape,
+                     struct arr *key, struct strm *s)
+{
+    int32_t n = logits->shape[axis];
+
+    if (n > 0 && logits->size == (size_t)n && shape->ndim > 0)
+        return draw_from_one(out, logits, shp_ints(shape), key, s);
+    return draw_from_each(out, logits, axis, shape, key, s);
+}
+
+/* ---- */
+
+static enum err check_axis(int *axis, const struct arr *logits)
+{
+    int given = *axis;
+
+    *axis = given < 0 ? given + logits->ndim : given;
+    if (*axis < 0 || *axis >= logits->ndim)
+        return err_set(ERR_ARG, "[categorical] Invalid axis %d for logits with %d dimensions.",
+                       given, logits->ndim);
+    return ERR_OK;
+}
+
+/* The shape of a without the axis. */
+static struct shp without(const struct arr *a, int axis)
+{
+    struct shp s = { 0 };
+
+    for (int i = 0; i < a->ndim; i++)
+        if (i != axis)
+            s.d[s.ndim++] = a->shape[i];
+    return s;
+}
+
+enum err ops_random_categorical(struct arr **out, struct arr *logits, int axis, struct arr *key,
+                                struct strm *s)
+{
+    enum err err = check_axis(&axis, logits);
+
+    if (err)
+        return err;
+    struct shp shape = without(logits, axis);
+    return draw(out, logits, axis, &shape, key, s);
+}
+
+enum err ops_random_categorical_shape(struct arr **out, struct arr *logits, int axis,
+                                      const struct ops_random *r, struct strm *s)
+{
+    struct shp shape, common;
+    enum err err;
+
+    TRY(check_axis(&axis, logits));
+    TRY(shp_make(&shape, r->shape.v, r->shape.n, "categorical"));
+    struct shp reduced = without(logits, axis);
+    TRY(shp_broadcast(&common, &shape, &reduced, "categorical"));
+    if (!shp_equal(&common, &shape))
+        return err_set(ERR_ARG,
+                       "[categorical] Requested shape %s is not broadcast compatible with reduced "
+                       "logits shape%s.",
+                       shp_text(&shape), shp_text(&reduced));
+    err = draw(out, logits, axis, &shape, r->key, s);
+out:
+    return err;
+}
+
+enum err ops_random_categorical_samples(struct arr **out, struct arr *logits, int axis,
+                                        const struct ops_samples *v, struct strm *s)
+{
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(check_axis(&axis, logits));
+    if (v->n < 0)
+        return err_set(ERR_ARG, "[categorical] The number of samples must not be negative.");
+    TRY(ops_expand_dims(&x, logits, (struct ints){ &(int32_t){ -1 }, 1 }, s));
+    struct shp shape = without(x, axis);
+    shape.d[shape.ndim - 1] = v->n;
+    err = draw(out, x, axis, &shape, v->key, s);
+out:
+    arr_unref(&x);
+    return err;
+}
