@@ -279,6 +279,8 @@ static enum err push_strip(struct run *r, size_t at, const char *s, size_t n)
     from = m->past_cut ? 0 : strip_start(s, n, step->cp, step->start, &m->cut);
     m->past_cut = m->past_cut || from < n;
     TRY(str_add(&m->held, s + from, n - from));
+    if (!m->held.n)
+        return ERR_OK;
     size_t keep = strip_end(m->held.v, m->held.n, step->cp, step->stop);
     TRY(str_add(&text, m->held.v, keep));
     memmove(m->held.v, m->held.v + keep, m->held.n - keep);

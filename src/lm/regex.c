@@ -48,6 +48,8 @@ static enum err compile(struct rx *rx, const char *pattern, size_t n, unsigned f
     pcre2_compile_context_free(context);
     if (rx->code)
         return ERR_OK;
+    if (code == PCRE2_ERROR_HEAP_FAILED)
+        return ERR_NO_MEMORY;
     pcre2_get_error_message(code, reason, sizeof reason);
     return err_set(ERR_ARG, "%s (at %zu of %.*s)", (char *)reason, at, (int)MIN(n, (size_t)200),
                    pattern);
@@ -133,6 +135,8 @@ enum err rx_next(struct rx_iter *it, bool *found)
         int rc = match_at(it->rx, it);
         if (rc == PCRE2_ERROR_NOMATCH)
             return ERR_OK;
+        if (rc == PCRE2_ERROR_NOMEMORY)
+            return ERR_NO_MEMORY;
         if (rc < 0) {
             pcre2_get_error_message(rc, reason, sizeof reason);
             return err_set(ERR_RUNTIME, "pattern of the tokenizer: %s", (char *)reason);

@@ -34,7 +34,8 @@ enum err str_add_lossy(struct str *t, const char *bytes, size_t n)
         }
         at += step.len;
     }
-    TRY(str_add(t, bytes + good, n - good));
+    if (good < n)
+        TRY(str_add(t, bytes + good, n - good));
 out:
     return err;
 }

@@ -103,7 +103,6 @@ static enum err normalize(struct tok *t)
     enum err err;
 
     pieces_clear(&t->spare);
-    pieces_clear(&t->pieces);
     TRY(added_split(&t->added, &t->added.raw, whole, t->raw.v, &t->spare));
     for (size_t i = 0; i < t->spare.n; i++) {
         struct piece p = t->spare.v[i];
@@ -138,8 +137,10 @@ enum err tok_encode(struct tok *t, const char *text, size_t n, bool add_special,
     enum err err;
 
     t->raw.n = 0;
+    pieces_clear(&t->pieces);
     TRY(str_add_lossy(&t->raw, text, n));
-    TRY(normalize(t));
+    if (t->raw.n)
+        TRY(normalize(t));
     TRY(pretok_apply(&t->pretok, &t->pieces));
     if (add_special)
         TRY(add_ids(out, &t->prefix));
