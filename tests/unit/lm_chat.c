@@ -14,6 +14,7 @@
 #include "core/mem.h"
 
 #define MSGS_MAX 16
+#define TURN "'<|im_start|>' + message "
 #define HEADER "<|start_header_id|> message['content'] | trim + '<|eot_id|>' "
 
 static const char *fixtures = CHAT_FIXTURES, *templates;
@@ -59,7 +60,7 @@ static bool is_expected(const struct str *text, struct json v)
 
     assert_ok(json_opt_string(&expected, v, "text"));
     if (expected)
-        return text->n == strlen(expected) && memcmp(text->v, expected, text->n) == 0;
+        return text->n == strlen(expected) && (!text->n || memcmp(text->v, expected, text->n) == 0);
     assert_ok(json_get_int(&crc, v, "crc"));
     return (int64_t)crc32(0, (const unsigned char *)text->v, (unsigned)text->n) == crc;
 }
@@ -180,12 +181,11 @@ static void test_unknown_templates(void **state)
     static const char *const unknown[] = {
         "{{ '<start_of_turn>' + role }}",
         "'<|im_start|>' + message.content | trim",
-        "'<|im_start|>' + message reasoning_mode /no_think",
+        TURN "reasoning_mode /no_think",
         HEADER "macro",
         "<|start_header_id|>",
-        "'<|im_start|>' + message last_query_index reasoning_content </think> enable_thinking is "
-        "true",
-        "'<|im_start|>' + message {{ bos_token }}",
+        TURN "</think> last_query_index reasoning_content enable_thinking is true",
+        TURN "{{ bos_token }}",
         "[INST] without quotes",
         "<<SYS>>",
     };
