@@ -180,7 +180,9 @@ float rsqrt_f32(const float x)
 /* ---- exponentials ---- */
 
 /* x = k ln 2 + r, |r| <= ln 2 / 2. k is rounded by adding 1.5 * 2^23, which leaves it in the low
- * bits; the first part of ln 2 has 15 bits, so its product with k is exact. */
+ * bits; the first part of ln 2 has 15 bits, so its product with k is exact. (precise is for kernels
+ * that include this file: a driver would let the constants cancel, and those of fma, which precise
+ * does not reach.) */
 struct exp_arg {
     float r;
     int k;
@@ -188,11 +190,13 @@ struct exp_arg {
 
 exp_arg exp_reduce(const float x)
 {
-    float t = x * 1.44269502 + 12582912.0;
-    float k = t - 12582912.0;
+    precise float t = x * 1.44269502 + 12582912.0;
+    precise float k = t - 12582912.0;
+    precise float high = k * -0.693145752 + x;
+    precise float r = k * -1.42860677e-6 + high;
     exp_arg z;
 
-    z.r = fma(k, -1.42860677e-6, fma(k, -0.693145752, x));
+    z.r = r;
     z.k = floatBitsToInt(t) - 0x4b400000;
     return z;
 }
@@ -204,7 +208,8 @@ float exp_poly(const float r)
     p = fma(r, p, 0.0416683778);
     p = fma(r, p, 0.166665256);
     p = fma(r, p, 0.49999994);
-    return fma(r * r, p, r) + 1.0;
+    precise float q = fma(r * r, p, r) + 1.0;
+    return q;
 }
 
 /* exp(x) * 2^s without overflow in between. */
@@ -220,7 +225,7 @@ float exp_f32(const float x)
 {
     exp_arg z = exp_reduce(clamp(x, -105.0, 90.0));
     int h = z.k >> 1;
-    float p = exp_poly(z.r) * pow2(h) * pow2(z.k - h);
+    precise float p = exp_poly(z.r) * pow2(h) * pow2(z.k - h);
 
     return is_nan(x) ? x : p;
 }
@@ -247,8 +252,9 @@ float expm1_f32(const float x)
 float sigmoid_f32(const float x)
 {
     float e = exp_f32(-abs(x));
+    precise float r = ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
 
-    return ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
+    return r;
 }
 
 /* ---- logarithms ---- */
