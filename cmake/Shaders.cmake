@@ -27,13 +27,14 @@ message(STATUS "GLSL compiler: ${glslc}")
 # devices and, as cooperative_matrix2 does, asks for a newer SPIR-V.
 set(glsl_flags -Werror "-I${kernel_dir}")
 set(env_base vulkan1.2)
+set(env_int_dot vulkan1.2)
 set(env_coopmat vulkan1.2)
 set(env_coopmat2 vulkan1.3)
 set(env_bfloat16 vulkan1.3)
 
 # glsl_<need> says whether this glslc knows the dialect that a row needs.
 set(glsl_base ON)
-foreach(need coopmat coopmat2 bfloat16)
+foreach(need int_dot coopmat coopmat2 bfloat16)
     set(probe "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp")
     execute_process(COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_${need}}"
         -o "${MLX_GENERATED}/dialect.spv" "${probe}" RESULT_VARIABLE failed

@@ -9,7 +9,7 @@ import re
 import struct
 import sys
 
-NEEDS = ("base", "coopmat", "coopmat2", "bfloat16")
+NEEDS = ("base", "int_dot", "coopmat", "coopmat2", "bfloat16")
 FIELDS = ("id", "file", "dtypes", "macros", "args", "needs")
 SPIRV_MAGIC = 0x07230203
 

@@ -270,6 +270,12 @@ def product_rows(rng):
                 m = Matrix(rng, (160, 192), dtype, ("affine", 64, 4))
                 x = numbers_x(rng, (rows, 192 if transpose else 160), dtype)
                 yield product_row(x, m, transpose)
+    for transpose in (True, False):
+        m = Matrix(rng, (96, 128), "float16", ("affine", 32, 6))
+        yield product_row(numbers_x(rng, (2, 70, 128 if transpose else 96), "float16"), m, transpose)
+        m = Matrix(rng, (96, 128), "float32", ("nvfp4", 16, 4))
+        yield product_row(numbers_x(rng, (133, 128 if transpose else 96), "float32", "sliced"), m,
+                          transpose)
     for shape in ((1, 32), (7, 96), (33, 1120), (300, 2048), (5, 4160), (1000, 64)):
         for how in (("affine", 32, 4), ("affine", 32, 3), ("mxfp4", 32, 4)):
             m = Matrix(rng, shape, "bfloat16", how)

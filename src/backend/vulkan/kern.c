@@ -13,6 +13,7 @@
  * other kernels handle bfloat16 with shifts. */
 enum kern_needs {
     NEEDS_base = 0,
+    NEEDS_int_dot = VK_CAP_INT_DOT,
     NEEDS_coopmat = VK_CAP_COOPMAT,
     NEEDS_coopmat2 = VK_CAP_COOPMAT | VK_CAP_COOPMAT2,
     NEEDS_bfloat16 = VK_CAP_COOPMAT | VK_CAP_BFLOAT16,

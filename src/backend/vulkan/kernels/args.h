@@ -11,6 +11,7 @@
 #define A_U32 uint
 #define A_I32 int
 #define A_F32 float
+#define A_STRUCT
 #else
 #pragma once
 
@@ -24,6 +25,7 @@
 #define A_U32 uint32_t
 #define A_I32 int32_t
 #define A_F32 float
+#define A_STRUCT struct
 #endif
 
 /* A loop nest of up to 32 dimensions for one operand: what index.glsl walks. dim[ndim - 1] is the
@@ -38,7 +40,6 @@ struct walk_args {
 
 /* Kernels that read memory in blocks (block.glsl): the numbers from 0 to BLOCK_DIGITS - 1 are among
  * their arguments, and the tasks of a dispatch have numbers of so many bits. */
-#define BLOCK_LANES 8
 #define BLOCK_DIGITS 16
 #define BLOCK_DIGIT_BITS 4
 #define BLOCK_TASK_BITS 20
@@ -123,6 +124,41 @@ struct qmm_batch_args {
     A_U32 reserved;
 };
 
+/* A few vectors times a packed matrix of n rows along k, in blocks of rows: qmv.comp. */
+#define QMV_WIDE_W 1u /* flags: words in loads of up to 16 bytes */
+#define QMV_WIDE_X 2u /* x, and the weight of the norm, 16 bytes at a time */
+#define QMV_NORM 4u
+#define QMV_RESIDUAL 1u /* epilogues: adds an array of the result's shape */
+#define QMV_SILU_MUL 2u /* silu(first product) * second product */
+struct qmv_args {
+    A_ADDR x, w, scales, biases, out_addr;
+    A_ADDR batch; /* qmm_batch_args; 0: one product */
+    A_ADDR norm, residual;
+    A_I32 ld_x;
+    A_U32 m, n, n_batch;
+    A_U32 blocks; /* of rows, of one product */
+    A_F32 eps;
+};
+
+/* The same with several matrices and one vector. More than QMV_PUSHED of them lie in memory, at the
+ * address in set[0].w. */
+#define QMV_PUSHED 3
+#define QMV_SETS 4
+struct qmv_pushed {
+    A_ADDR w, scales, biases, out_addr;
+};
+struct qmv_set {
+    A_ADDR w, scales, biases, out_addr;
+    A_U32 n;
+    A_U32 reserved;
+};
+struct qmv_sets_args {
+    A_ADDR x, norm;
+    A_STRUCT qmv_pushed set[QMV_PUSHED];
+    A_U32 n[QMV_PUSHED];
+    A_F32 eps;
+};
+
 /* a is m x k; the packed matrix is k x n, or n x k. dst and the parts of k as in gemm_args. */
 struct qmm_args {
     A_ADDR a, w, scales, biases, dst;
@@ -148,24 +184,6 @@ struct reduce_args {
     A_U32 log2_team; /* row: lanes of one output; col: lanes along the kept axis */
     A_U32 run;       /* row: extent of the innermost reduced axis; col: lanes' worth of outputs */
     A_U32 n_outer;   /* col: outputs of the kept walks */
-};
-
-/* The same in blocks (block.glsl). A unit is a word, or an element that is larger; a lane loads one
- * at a time. Lengths, strides and the loads of a task are in units; the last slice, and the last
- * columns, overlap those before them. */
-#define REDUCE_BLOCK_LOADS 64 /* of a lane along the row */
-#define REDUCE_BLOCK_ROWS 64  /* of a column */
-#define REDUCE_BLOCK_COLS 2   /* units of a lane: together a line of the cache */
-struct reduce_block_args {
-    A_ADDR in_addr, out_addr;
-    A_I64 kept_stride; /* row: from output to output; col: of the outer kept axis */
-    A_I64 red_stride;  /* col */
-    A_U64 n_out;
-    A_U32 n_red, slices, n_tasks;
-    A_U32 columns;         /* col: of the inner kept axis */
-    A_U32 kept_out_stride; /* col: outputs of one step of the outer kept axis */
-    A_U32 reserved;
-    A_U32 digit[BLOCK_DIGITS];
 };
 
 /* Softmax over rows of consecutive elements; the output is row-major. */
@@ -393,9 +411,11 @@ static_assert(sizeof(struct gemv_args) == 120, "padding");
 static_assert(sizeof(struct splitk_args) == 80, "padding");
 static_assert(sizeof(struct quantize_args) == 48, "padding");
 static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
+static_assert(sizeof(struct qmv_args) == 88, "padding");
+static_assert(sizeof(struct qmv_set) == 40, "padding");
+static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
 static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
-static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
 static_assert(sizeof(struct rope_part) == 112, "padding");

@@ -1,34 +1,8 @@
 // The packed operand of a product: where it lies for a batch, and numbers of it. Reads qmm_args.
-
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer QmmBatch
-{
-    qmm_batch_args v;
-};
+#include "qmm_batch.glsl"
 
 // Addresses of the matrix in use.
 uint64_t packed_words, packed_scales, packed_biases;
-
-// Element offsets of x, words, scales and biases for a batch.
-void packed_offsets(uint batch, out int64_t at[4])
-{
-    QmmBatch b = QmmBatch(p.batch);
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        at[i] = 0l;
-    if (b.v.lhs != 0ul) {
-        uint left = min(U32Buf(b.v.lhs).v[batch], b.v.n_x - 1u);
-        uint right = min(U32Buf(b.v.rhs).v[batch], b.v.n_w - 1u);
-        [[unroll]] for (uint i = 0u; i < 4u; i++)
-            at[i] = int64_t(i == 0u ? left : right) * b.v.stride[i * WALK_MAX];
-        return;
-    }
-    for (uint d = 0u; d < b.v.ndim; d++) {
-        uint next = batch / b.v.dim[d];
-        int64_t step = int64_t(batch - next * b.v.dim[d]);
-        [[unroll]] for (uint i = 0u; i < 4u; i++)
-            at[i] += step * b.v.stride[i * WALK_MAX + d];
-        batch = next;
-    }
-}
 
 // Takes the matrix of a batch in use and returns the address of its x.
 uint64_t packed_aim(uint batch)
@@ -39,7 +13,7 @@ uint64_t packed_aim(uint batch)
     if (p.batch == 0ul)
         return p.a;
     int64_t at[4];
-    packed_offsets(min(batch, p.n_batch - 1u), at);
+    qmm_offsets(p.batch, min(batch, p.n_batch - 1u), at);
     packed_words += uint64_t(at[1] * 4l);
     packed_scales += uint64_t(at[2] * (IS_AFFINE ? DT_BYTES : 1));
     packed_biases += uint64_t(at[3] * DT_BYTES);

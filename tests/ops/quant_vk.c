@@ -1,0 +1,529 @@
+/* Products with packed matrices on the GPU: designs of the mat-vec kernel, merged products. */
+#include <math.h>
+#include <stdio.h>
+
+#include "backend/backend.h"
+#include "backend/vulkan/qmm.h"
+#include "backend/vulkan/variant.h"
+#include "core/gate.h"
+#include "core/stat.h"
+#include "ops/ops.h"
+#include "support/nd.h"
+
+static struct rng rng = { 11 };
+
+static double random_real(void)
+{
+    return (double)rng_below(&rng, 4001) / 1000.0 - 2.0;
+}
+
+/* ---- arrays ---- */
+
+static struct arr *array_of(const double *v, int32_t rows, int32_t cols, enum dtype t)
+{
+    size_t n = (size_t)rows * (size_t)cols, item = dt_size(t);
+    char *bytes = mem_alloc(n * item + 1);
+    struct arr *a = NULL;
+
+    for (size_t i = 0; i < n; i++)
+        num_store(t, bytes + i * item, (struct num){ .re = v[i], .i = (int64_t)v[i] });
+    assert_ok(arr_new_data(&a, bytes, &(struct shp){ 2, { rows, cols } }, t));
+    mem_free(bytes);
+    return a;
+}
+
+static double value_at(struct arr *a, size_t i)
+{
+    const void *p;
+
+    assert_ok(arr_host(&p, a));
+    return num_load((enum dtype)a->dtype, (const char *)p + i * dt_size((enum dtype)a->dtype)).re;
+}
+
+/* A packed matrix of random codes, scales and biases, and its numbers. */
+struct packed {
+    struct quant_params q;
+    int32_t n, k;
+    struct arr *w, *scales, *biases;
+    double *number;
+};
+
+static double small_float(unsigned code, int exponent_bits, int mantissa_bits, int bias)
+{
+    int exponent = (int)(code >> mantissa_bits & ((1u << exponent_bits) - 1));
+    int mantissa = (int)(code & ((1u << mantissa_bits) - 1));
+    double sign = code >> (exponent_bits + mantissa_bits) & 1 ? -1 : 1;
+    double one = exponent ? 1 : 0;
+
+    return sign * (one + mantissa / (double)(1 << mantissa_bits)) * pow(2, MAX(exponent, 1) - bias);
+}
+
+static double code_value(const struct quant_params *q, unsigned code)
+{
+    if (q->mode == QUANT_AFFINE)
+        return code;
+    return q->bits == 4 ? small_float(code, 2, 1, 1) : small_float(code, 4, 3, 7);
+}
+
+static unsigned code_at(const uint32_t *row, int bits, int i)
+{
+    unsigned code = 0;
+
+    for (int b = 0; b < bits; b++) {
+        int at = i * bits + b;
+        code |= (row[at / 32] >> (at % 32) & 1) << b;
+    }
+    return code;
+}
+
+static void fill_words(uint32_t *words, size_t n, const struct quant_params *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        words[i] = (uint32_t)rng_next(&rng);
+        if (q->mode == QUANT_MXFP8) /* no NaN among the codes */
+            words[i] &= 0xbfbfbfbf;
+    }
+}
+
+static void packed_init(struct packed *p, const struct quant_params *q, int32_t n, int32_t k,
+                        enum dtype t)
+{
+    int32_t groups = k / q->group_size, words = k * q->bits / 32;
+    bool is_affine = q->mode == QUANT_AFFINE;
+    enum dtype scale_type = is_affine ? t : DT_UINT8;
+    uint32_t *w = mem_alloc((size_t)(n * words) * 4);
+    double *s = mem_alloc((size_t)(n * groups) * 8), *b = mem_alloc((size_t)(n * groups) * 8);
+
+    *p = (struct packed){ .q = *q, .n = n, .k = k };
+    fill_words(w, (size_t)(n * words), q);
+    for (int32_t i = 0; i < n * groups; i++) {
+        s[i] = is_affine ? random_real() / (1 << q->bits) : 118 + rng_below(&rng, 8);
+        if (q->mode == QUANT_NVFP4)
+            s[i] = 40 + rng_below(&rng, 24);
+        b[i] = random_real();
+    }
+    assert_ok(arr_new_data(&p->w, w, &(struct shp){ 2, { n, words } }, DT_UINT32));
+    p->scales = array_of(s, n, groups, scale_type);
+    p->biases = is_affine ? array_of(b, n, groups, t) : NULL;
+    p->number = mem_alloc((size_t)n * (size_t)k * 8);
+    for (int32_t i = 0; i < n * k; i++) {
+        size_t group = (size_t)(i / k * groups + i % k / q->group_size);
+        double scale = value_at(p->scales, group);
+        if (!is_affine)
+            scale = q->mode == QUANT_NVFP4 ? small_float((unsigned)scale, 4, 3, 7)
+                                           : pow(2, scale - 127);
+        p->number[i] = code_value(q, code_at(w + i / k * words, q->bits, i % k)) * scale +
+                       (is_affine ? value_at(p->biases, group) : 0);
+    }
+    mem_free(w);
+    mem_free(s);
+    mem_free(b);
+}
+
+static void packed_fini(struct packed *p)
+{
+    arr_unref(&p->w);
+    arr_unref(&p->scales);
+    arr_unref(&p->biases);
+    mem_free(p->number);
+}
+
+static struct ops_packed as_operand(const struct packed *p)
+{
+    static const char *const modes[] = { "affine", "mxfp4", "mxfp8", "nvfp4" };
+
+    return (struct ops_packed){
+        p->w, p->scales, p->biases, { &p->q.group_size, &p->q.bits, modes[p->q.mode] }
+    };
+}
+
+static struct arr *random_x(int32_t m, int32_t k, enum dtype t)
+{
+    double *v = mem_alloc((size_t)(m * k) * 8);
+
+    for (int32_t i = 0; i < m * k; i++)
+        v[i] = random_real();
+    struct arr *x = array_of(v, m, k, t);
+    mem_free(v);
+    return x;
+}
+
+static struct arr *product(struct arr *x, const struct packed *p)
+{
+    struct ops_packed w = as_operand(p);
+    struct arr *out = NULL;
+
+    assert_ok(ops_quantized_matmul(&out, x, &w, true, nd_gpu));
+    return out;
+}
+
+/* Sum of products in double, and of their magnitudes. */
+static double exact(double *magnitude, struct arr *x, int32_t row, const struct packed *p,
+                    int32_t col)
+{
+    double sum = 0;
+
+    *magnitude = 0;
+    for (int32_t k = 0; k < p->k; k++) {
+        double v = value_at(x, (size_t)(row * p->k + k)) * p->number[col * p->k + k];
+        sum += v;
+        *magnitude += fabs(v);
+    }
+    return sum;
+}
+
+static void check_product(struct arr *out, struct arr *x, const struct packed *p, const char *what)
+{
+    enum dtype t = (enum dtype)out->dtype;
+    const char *got = nd_run(out);
+    double magnitude;
+
+    for (size_t i = 0; i < out->size; i++) {
+        double want = exact(&magnitude, x, (int32_t)i / p->n, p, (int32_t)i % p->n);
+        nd_check(t, num_load(t, got + i * dt_size(t)), (struct num){ .re = want },
+                 fmax(magnitude / 8, fabs(want)), what);
+    }
+}
+
+/* ---- designs ---- */
+
+static const char *old_design;
+
+static void set_design(const char *text)
+{
+    old_design = gate_text(GATE_VK_QMV_DESIGN);
+    gate_set_text(GATE_VK_QMV_DESIGN, text);
+}
+
+static void reset_design(void)
+{
+    gate_set_text(GATE_VK_QMV_DESIGN, old_design);
+}
+
+static void check_one(const struct quant_params *q, enum dtype t, int32_t m, int32_t n, int32_t k)
+{
+    struct packed p;
+    struct arr *x = random_x(m, k, t);
+    char what[96];
+
+    packed_init(&p, q, n, k, t);
+    snprintf(what, sizeof what, "%s %d x %d x %d, mode %d, %d bits in groups of %d", dt_name(t), m,
+             n, k, q->mode, q->bits, q->group_size);
+    struct arr *out = product(x, &p);
+    check_product(out, x, &p, what);
+    arr_unref(&out);
+    arr_unref(&x);
+    packed_fini(&p);
+}
+
+/* Several teams in a workgroup, rows that do not fill the last one, k in several passes, k that
+ * does not fill the lanes. */
+static void test_designs(void **state)
+{
+    static const char *const designs[] = { "8,8,1,1,32",   "16,8,2,2,16", "32,4,4,2,16",
+                                           "64,8,1,8,16",  "32,2,2,4,32", "128,8,2,4,32",
+                                           "256,8,4,1,16", "32,1,8,1,32" };
+    static const struct quant_params formats[] = { { 64, 4, QUANT_AFFINE },
+                                                   { 32, 8, QUANT_AFFINE } };
+    static const enum dtype types[] = { DT_BFLOAT16, DT_FLOAT32, DT_FLOAT16 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(designs); i++) {
+        set_design(designs[i]);
+        check_one(&formats[i % 2], types[i % 3], 1, 37, i % 4 == 3 ? 4160 : 320);
+        check_one(&formats[0], DT_BFLOAT16, i % 2 ? 3 : 8, 21, 192);
+        reset_design();
+    }
+}
+
+/* More blocks than the grid has workgroups, and x in several passes. */
+static void test_large(void **state)
+{
+    struct quant_params q = { 128, 4, QUANT_AFFINE };
+
+    (void)state;
+    check_one(&q, DT_BFLOAT16, 1, 3000, 128);
+    check_one(&q, DT_BFLOAT16, 1, 5, 20096);
+    check_one(&q, DT_FLOAT32, 2, 3, 12288);
+    check_one(&q, DT_FLOAT16, 16, 9, 4096);
+}
+
+static void test_formats(void **state)
+{
+    static const struct quant_params formats[] = {
+        { 32, 2, QUANT_AFFINE }, { 64, 3, QUANT_AFFINE }, { 128, 5, QUANT_AFFINE },
+        { 32, 6, QUANT_AFFINE }, { 64, 8, QUANT_AFFINE }, { 32, 4, QUANT_MXFP4 },
+        { 32, 8, QUANT_MXFP8 },  { 16, 4, QUANT_NVFP4 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        check_one(&formats[i], DT_BFLOAT16, 1, 33, 384);
+        check_one(&formats[i], DT_FLOAT32, 3, 9, 128);
+    }
+}
+
+/* Without integer dot products; without any mat-vec kernel. */
+static void test_gates(void **state)
+{
+    struct quant_params q = { 64, 4, QUANT_AFFINE };
+    int64_t dot = gate_set_int(GATE_VK_QMM_INT_DOT, 0);
+
+    (void)state;
+    check_one(&q, DT_BFLOAT16, 1, 50, 512);
+    gate_set_int(GATE_VK_QMM_INT_DOT, dot);
+    int64_t native = gate_set_int(GATE_VK_QMM_NATIVE, 0);
+    uint64_t before = variant_hits(VARIANT_QMM_NATIVE_M1);
+    check_one(&q, DT_BFLOAT16, 1, 50, 512);
+    assert_int_equal(variant_hits(VARIANT_QMM_NATIVE_M1), before);
+    gate_set_int(GATE_VK_QMM_NATIVE, native);
+    check_one(&q, DT_BFLOAT16, 1, 50, 512);
+    assert_true(variant_hits(VARIANT_QMM_NATIVE_M1) > before);
+}
+
+/* x much larger and much smaller than 16-bit floats are; x that is zero; one that dwarfs the rest.
+ */
+static void test_ranges(void **state)
+{
+    static const double sizes[] = { 1e30, 1e-30, 0, 1e-40 };
+    struct quant_params q = { 32, 4, QUANT_AFFINE };
+    double v[64];
+    struct packed p;
+
+    (void)state;
+    packed_init(&p, &q, 16, 64, DT_BFLOAT16);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        for (int k = 0; k < 64; k++)
+            v[k] = random_real() * sizes[i];
+        v[5] *= 300;
+        struct arr *x = array_of(v, 1, 64, DT_BFLOAT16), *out = product(x, &p);
+        if (sizes[i] > 1e-35) {
+            check_product(out, x, &p, "ranges");
+        } else { /* subnormals may be zeros */
+            const char *got = nd_run(out);
+            for (size_t k = 0; k < out->size; k++)
+                assert_true(fabs(num_load(DT_BFLOAT16, got + 2 * k).re) < 1e-35);
+        }
+        arr_unref(&out);
+        arr_unref(&x);
+    }
+    packed_fini(&p);
+}
+
+/* ---- merged products ---- */
+
+static struct arr *new_result(int32_t n, enum dtype t)
+{
+    struct arr *a = NULL;
+
+    assert_ok(arr_new_empty(&a, &(struct shp){ 2, { 1, n } }, t));
+    assert_ok(arr_alloc(a, nd_gpu->be));
+    return a;
+}
+
+static void encode(const struct vk_qmv *v)
+{
+    struct vk_enc *e;
+    bool gave_way;
+    uint64_t before = stat_get(STAT_DISPATCHES);
+
+    assert_true(vk_qmv_fits(v));
+    assert_ok(vk_enc_get(&e, nd_gpu));
+    assert_ok(vk_qmv_encode(e, v, &gave_way));
+    assert_ok(nd_gpu->be->sync(nd_gpu));
+    assert_int_equal(stat_get(STAT_DISPATCHES), before + 1);
+}
+
+static struct vk_qmv merged(struct arr *x, const struct packed *p, struct arr *const *outs, int n)
+{
+    struct vk_qmv v = {
+        .q = p->q, .x = x, .m = 1, .k = x->shape[1], .ld = x->shape[1], .n_sets = n
+    };
+
+    for (int i = 0; i < n; i++)
+        v.set[i] = (struct vk_qmv_set){ p[i].w, p[i].scales, p[i].biases, outs[i], p[i].n };
+    return v;
+}
+
+/* Results are in buffers of the device. */
+static void assert_same(struct arr *a, struct arr *b)
+{
+    const void *x, *y;
+
+    assert_int_equal(a->size, b->size);
+    assert_ok(buf_host(&x, a->buf));
+    assert_ok(arr_host(&y, b));
+    assert_memory_equal(x, y, arr_nbytes(a));
+}
+
+static const enum dtype types[] = { DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32 };
+
+/* Two, three and four matrices at once: the bits of single products of the same design. */
+static void test_siblings(void **state)
+{
+    static const int32_t rows[VK_QMV_SETS] = { 40, 9, 9, 70 };
+    struct quant_params q = { 64, 4, QUANT_AFFINE };
+    struct packed p[VK_QMV_SETS];
+    struct arr *outs[VK_QMV_SETS];
+
+    (void)state;
+    set_design("32,8,2,2,16");
+    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+        struct arr *x = random_x(1, 320, types[k]);
+        for (int i = 0; i < VK_QMV_SETS; i++) {
+            packed_init(&p[i], &q, rows[i], 320, types[k]);
+            outs[i] = new_result(rows[i], types[k]);
+        }
+        for (int n = 2; n <= VK_QMV_SETS; n++) {
+            struct vk_qmv v = merged(x, p, outs, n);
+            encode(&v);
+            for (int i = 0; i < n; i++) {
+                struct arr *alone = product(x, &p[i]);
+                nd_run(alone);
+                assert_same(outs[i], alone);
+                arr_unref(&alone);
+            }
+        }
+        for (int i = 0; i < VK_QMV_SETS; i++) {
+            packed_fini(&p[i]);
+            arr_unref(&outs[i]);
+        }
+        arr_unref(&x);
+    }
+    reset_design();
+}
+
+static struct arr *binary(enum op_id op, struct arr *a, struct arr *b)
+{
+    struct arr *r = NULL;
+
+    assert_ok(ops_binary(&r, op, a, b, nd_gpu));
+    arr_unref(&a);
+    return r;
+}
+
+static void test_residual(void **state)
+{
+    struct quant_params q = { 32, 8, QUANT_AFFINE };
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+        struct arr *x = random_x(1, 96, types[k]), *residual = random_x(1, 50, types[k]);
+        struct arr *out = new_result(50, types[k]);
+        struct packed p;
+        packed_init(&p, &q, 50, 96, types[k]);
+        struct vk_qmv v = merged(x, &p, &out, 1);
+        v.epilogue = VK_QMV_ADD;
+        v.residual = residual;
+        encode(&v);
+        struct arr *apart = binary(OP_ADD, product(x, &p), residual);
+        nd_run(apart);
+        assert_same(out, apart);
+        arr_unref(&apart);
+        arr_unref(&out);
+        arr_unref(&residual);
+        arr_unref(&x);
+        packed_fini(&p);
+    }
+}
+
+static void check_silu_mul(enum dtype t, const char *design)
+{
+    struct quant_params q = { 64, 4, QUANT_AFFINE };
+    struct arr *x = random_x(1, 256, t), *out[2] = { new_result(45, t), NULL };
+    struct packed p[2];
+    struct arr *sigmoid = NULL;
+
+    set_design(design);
+    for (int i = 0; i < 2; i++)
+        packed_init(&p[i], &q, 45, 256, t);
+    struct vk_qmv v = merged(x, p, out, 2);
+    v.epilogue = VK_QMV_SILU_MUL;
+    encode(&v);
+    struct arr *gate = product(x, &p[0]), *up = product(x, &p[1]);
+    assert_ok(ops_unary(&sigmoid, OP_SIGMOID, gate, nd_gpu));
+    struct arr *apart = binary(OP_MULTIPLY, binary(OP_MULTIPLY, gate, sigmoid), up);
+    nd_run(apart);
+    assert_same(out[0], apart);
+    reset_design();
+    arr_unref(&apart);
+    arr_unref(&sigmoid);
+    arr_unref(&up);
+    arr_unref(&out[0]);
+    arr_unref(&x);
+    packed_fini(&p[0]);
+    packed_fini(&p[1]);
+}
+
+static void test_silu_mul(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+        check_silu_mul(types[k], "16,8,2,1,32");
+        check_silu_mul(types[k], "32,8,4,2,16");
+        check_silu_mul(types[k], "16,4,8,1,16");
+    }
+}
+
+/* The norm's sum may be rounded otherwise than here, so that single elements of x differ by a unit:
+ * within the tolerance of the product. */
+static void test_norm(void **state)
+{
+    enum { K = 320, N = 30 };
+    struct quant_params q = { 64, 4, QUANT_AFFINE };
+    double normed[K];
+    char bytes[8];
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+        struct arr *x = random_x(1, K, types[k]), *weight = random_x(1, K, types[k]);
+        struct arr *out[2] = { new_result(N, types[k]), new_result(N, types[k]) };
+        struct packed p[2];
+        double squares = 0, factor, magnitude;
+        for (int i = 0; i < 2; i++)
+            packed_init(&p[i], &q, N, K, types[k]);
+        for (size_t i = 0; i < K; i++)
+            squares += value_at(x, i) * value_at(x, i);
+        factor = 1 / sqrt(squares / K + 1e-5);
+        for (size_t i = 0; i < K; i++) {
+            num_store(types[k], bytes, (struct num){ .re = value_at(x, i) * factor });
+            normed[i] = num_load(types[k], bytes).re * value_at(weight, i);
+        }
+        struct arr *reference = array_of(normed, 1, K, types[k]);
+        for (int n = 1; n <= 2; n++) {
+            struct vk_qmv v = merged(x, p, out, n);
+            v.norm = weight;
+            v.eps = 1e-5f;
+            encode(&v);
+            for (int i = 0; i < n * N; i++) {
+                const void *got;
+                assert_ok(buf_host(&got, out[i / N]->buf));
+                double want = exact(&magnitude, reference, 0, &p[i / N], i % N);
+                nd_check(
+                    types[k],
+                    num_load(types[k], (const char *)got + (size_t)(i % N) * dt_size(types[k])),
+                    (struct num){ .re = want }, magnitude, "norm");
+            }
+        }
+        arr_unref(&reference);
+        arr_unref(&out[0]);
+        arr_unref(&out[1]);
+        arr_unref(&weight);
+        arr_unref(&x);
+        packed_fini(&p[0]);
+        packed_fini(&p[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_designs),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_formats),  cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_residual), cmocka_unit_test(test_silu_mul),
+        cmocka_unit_test(test_norm),     cmocka_unit_test(nd_test_no_validation_messages),
+    };
+
+    return cmocka_run_group_tests(tests, nd_open, NULL);
+}
