@@ -113,8 +113,28 @@ void decode_q8_0_b(void *dst, const void *src, size_t n)
 
 #define MAX_ELEMENTS 256
 
-/* One block to its elements. */
+/* One block to its elements. Inner loops run over 16 or 32 elements with one scale, so that the
+ * compiler turns them into vector code. */
 typedef void (*block_fn)(float *y, const uint8_t *p);
+
+/* dt_f32_to_f16 without branches. */
+static uint16_t narrow(float f)
+{
+    uint32_t bits, rounded, tiny;
+    float magnitude;
+
+    memcpy(&bits, &f, sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000u;
+    bits &= 0x7fffffffu;
+    memcpy(&magnitude, &bits, sizeof magnitude);
+    magnitude += 0.5f; /* rounds to units of 2^-24 */
+    memcpy(&tiny, &magnitude, sizeof tiny);
+    rounded = (bits - 0x38000000u + 0xfffu + (bits >> 13 & 1u)) >> 13;
+    rounded = bits < 0x38800000u ? tiny - 0x3f000000u : rounded;
+    rounded = bits >= 0x477ff000u ? 0x7c00u : rounded;
+    rounded = bits > 0x7f800000u ? 0x7e00u | (bits >> 13 & 0x3ffu) : rounded;
+    return (uint16_t)(sign | rounded);
+}
 
 static void to_half(void *dst, const uint8_t *src, size_t n, const size_t sizes[2], block_fn fn)
 {
@@ -124,7 +144,7 @@ static void to_half(void *dst, const uint8_t *src, size_t n, const size_t sizes[
     for (size_t i = 0; i < n; i++) {
         fn(y, src + i * sizes[0]);
         for (size_t j = 0; j < sizes[1]; j++)
-            h[j] = dt_f32_to_f16(y[j]);
+            h[j] = narrow(y[j]);
         memcpy((char *)dst + i * sizes[1] * sizeof h[0], h, sizes[1] * sizeof h[0]);
     }
 }
@@ -198,30 +218,51 @@ static void mxfp4(float *y, const uint8_t *p)
 }
 TO_HALF(mxfp4, 17, 32)
 
+/* y = scale * q - min over n elements; q: `width` bits of each byte at p, from `shift` on. */
+struct plane {
+    float scale, min;
+    int shift, mask, n;
+};
+
+static void put_plane(float *y, const uint8_t *p, const struct plane *v)
+{
+    float scale = v->scale, min = v->min;
+    int shift = v->shift, mask = v->mask;
+
+    for (int l = 0; l < v->n; l++)
+        y[l] = scale * (float)(p[l] >> shift & mask) - min;
+}
+
 /* 16 x (4-bit scale, 4-bit minimum), 256 x 2 bits, scale and minimum of those */
 static void q2_k(float *y, const uint8_t *p)
 {
     float d = load_f16(p + 80), m = load_f16(p + 82);
 
-    for (int i = 0; i < 256; i++) {
-        int half = i / 128, shift = i % 128 / 32 * 2, sub = p[i / 16];
-        int q = p[16 + half * 32 + i % 32] >> shift & 3;
-        y[i] = d * (float)(sub & 15) * (float)q - m * (float)(sub >> 4);
-    }
+    for (int s = 0; s < 16; s++)
+        put_plane(y + 16 * s, p + 16 + s / 8 * 32 + s % 2 * 16,
+                  &(struct plane){ .scale = d * (float)(p[s] & 15),
+                                   .min = m * (float)(p[s] >> 4),
+                                   .shift = s % 8 / 2 * 2,
+                                   .mask = 3,
+                                   .n = 16 });
 }
 TO_HALF(q2_k, 84, 256)
 
 /* third bits (inverted), 256 x 2 bits, 16 6-bit scales, scale of those */
 static void q3_k(float *y, const uint8_t *p)
 {
-    const uint8_t *high = p, *low = p + 32, *sc = p + 96;
+    const uint8_t *sc = p + 96;
     float d = load_f16(p + 108);
 
-    for (int i = 0; i < 256; i++) {
-        int s = i / 16, plane = i / 32;
-        int scale = (sc[s % 8] >> (s / 8 * 4) & 15) | (sc[8 + s % 4] >> (s / 4 * 2) & 3) << 4;
-        int q = low[i / 128 * 32 + i % 32] >> (plane % 4 * 2) & 3;
-        y[i] = d * (float)(scale - 32) * (float)(q - (high[i % 32] >> plane & 1 ? 0 : 4));
+    for (int s = 0; s < 16; s++) {
+        int six = (sc[s % 8] >> (s / 8 * 4) & 15) | (sc[8 + s % 4] >> (s / 4 * 2) & 3) << 4;
+        const uint8_t *high = p + s % 2 * 16, *low = p + 32 + s / 8 * 32 + s % 2 * 16;
+        float scale = d * (float)(six - 32);
+        int shift = s % 8 / 2 * 2, plane = s / 2;
+        for (int l = 0; l < 16; l++) {
+            int q = (low[l] >> shift & 3) + 4 * (high[l] >> plane & 1) - 4;
+            y[16 * s + l] = scale * (float)q;
+        }
     }
 }
 TO_HALF(q3_k, 110, 256)
@@ -238,34 +279,39 @@ static void scale_min(int *scale, int *min, const uint8_t *q, int j)
     }
 }
 
-/* p: scale and minimum of the scales, 8 x (scale, minimum); fifth: their bits, or NULL; q: 256 x 4
- * bits */
-static void k_quants(float *y, const uint8_t *p, const uint8_t *fifth, const uint8_t *q)
+/* p: scale and minimum of the scales, 8 x (scale, minimum); q: 256 x 4 bits */
+static void q4_k(float *y, const uint8_t *p)
 {
     float d = load_f16(p), m = load_f16(p + 2);
 
     for (int j = 0; j < 8; j++) {
         int scale, min;
         scale_min(&scale, &min, p + 4, j);
-        float dj = d * (float)scale, mj = m * (float)min;
-        for (int l = 0; l < 32; l++) {
-            int v = q[j / 2 * 32 + l] >> (j % 2 * 4) & 15;
-            if (fifth)
-                v |= (fifth[l] >> j & 1) << 4;
-            y[j * 32 + l] = dj * (float)v - mj;
-        }
+        put_plane(y + 32 * j, p + 16 + j / 2 * 32,
+                  &(struct plane){ .scale = d * (float)scale,
+                                   .min = m * (float)min,
+                                   .shift = j % 2 * 4,
+                                   .mask = 15,
+                                   .n = 32 });
     }
-}
-
-static void q4_k(float *y, const uint8_t *p)
-{
-    k_quants(y, p, NULL, p + 16);
 }
 TO_HALF(q4_k, 144, 256)
 
+/* The same with fifth bits in between. */
 static void q5_k(float *y, const uint8_t *p)
 {
-    k_quants(y, p, p + 16, p + 48);
+    const uint8_t *fifth = p + 16;
+    float d = load_f16(p), m = load_f16(p + 2);
+
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *q = p + 48 + j / 2 * 32;
+        int scale, min;
+        scale_min(&scale, &min, p + 4, j);
+        float dj = d * (float)scale, mj = m * (float)min;
+        for (int l = 0; l < 32; l++)
+            y[32 * j + l] =
+                dj * (float)((q[l] >> (j % 2 * 4) & 15) + 16 * (fifth[l] >> j & 1)) - mj;
+    }
 }
 TO_HALF(q5_k, 176, 256)
 
@@ -275,11 +321,14 @@ static void q6_k(float *y, const uint8_t *p)
     const int8_t *sc = (const int8_t *)p + 192;
     float d = load_f16(p + 208);
 
-    for (int i = 0; i < 256; i++) {
-        int half = i / 128, in = i % 128, plane = in / 32, l = in % 32;
-        int low = p[half * 64 + in % 64] >> (plane / 2 * 4) & 15;
-        int high = p[128 + half * 32 + l] >> (plane * 2) & 3;
-        y[i] = d * (float)sc[i / 16] * (float)((low | high << 4) - 32);
+    for (int s = 0; s < 16; s++) {
+        int half = s / 8, plane = s % 8 / 2, at = s % 2 * 16;
+        const uint8_t *low = p + half * 64 + plane % 2 * 32 + at, *high = p + 128 + half * 32 + at;
+        float scale = d * (float)sc[s];
+        for (int l = 0; l < 16; l++) {
+            int q = (low[l] >> (plane / 2 * 4) & 15) + 16 * (high[l] >> (plane * 2) & 3) - 32;
+            y[16 * s + l] = scale * (float)q;
+        }
     }
 }
 TO_HALF(q6_k, 210, 256)

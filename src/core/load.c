@@ -1,10 +1,18 @@
 #include "core/load.h"
 
+#include <pthread.h>
+
 #include "core/mem.h"
 #include "core/memory.h"
 
 /* Bytes of the file that are read and decoded at a time; fits the second-level cache. */
 #define CHUNK 65536
+
+/* Threads that read one array, and what makes another one worth starting. Their parts end between
+ * blocks of any codec. */
+#define READERS ((size_t)4)
+#define SHARE ((size_t)2 << 20)
+#define BLOCK_MULTIPLE 65536
 
 /* Smaller arrays are copied: a mapping costs page faults, and mapped bytes are never donated. */
 #define SMALL 65536
@@ -97,11 +105,66 @@ out:
     return err;
 }
 
-enum err load_read(const struct load_part *p, void *dst, size_t offset, size_t n)
+static enum err read_range(const struct load_part *p, char *dst, size_t offset, size_t n)
 {
     const struct codec_info *c = &codec_table[p->codec];
-    enum err err = c->decode ? read_blocks(p, dst, offset / c->out, n / c->out)
-                             : source_read(p->source, dst, n, p->offset + offset);
+
+    return c->decode ? read_blocks(p, dst, offset / c->out, n / c->out)
+                     : source_read(p->source, dst, n, p->offset + offset);
+}
+
+/* ---- several threads ---- */
+
+struct share {
+    const struct load_part *p;
+    char *dst;
+    size_t offset, n;
+    pthread_t thread;
+    bool started;
+    struct err_note failure;
+};
+
+static void *read_share(void *arg)
+{
+    struct share *s = arg;
+    enum err err = read_range(s->p, s->dst, s->offset, s->n);
+
+    if (err)
+        err_note_take(&s->failure, err);
+    return NULL;
+}
+
+/* The caller reads the first share itself, and those that find no thread. */
+static enum err read_shares(const struct load_part *p, char *dst, size_t offset, size_t n)
+{
+    struct share shares[READERS] = { 0 };
+    size_t count = MIN(n / SHARE, READERS), each = n / count / BLOCK_MULTIPLE * BLOCK_MULTIPLE;
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        struct share *s = &shares[i];
+        size_t at = i * each;
+        s->p = p;
+        s->dst = dst + at;
+        s->offset = offset + at;
+        s->n = i + 1 < count ? each : n - at;
+        s->started = i && pthread_create(&s->thread, NULL, read_share, s) == 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (shares[i].started)
+            pthread_join(shares[i].thread, NULL);
+        else
+            read_share(&shares[i]);
+        if (!err)
+            err = err_note_raise(&shares[i].failure);
+    }
+    return err;
+}
+
+enum err load_read(const struct load_part *p, void *dst, size_t offset, size_t n)
+{
+    enum err err = n >= 2 * SHARE && source_is_parallel(p->source) ? read_shares(p, dst, offset, n)
+                                                                   : read_range(p, dst, offset, n);
 
     return err ? fail(p, err) : ERR_OK;
 }

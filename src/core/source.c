@@ -135,7 +135,7 @@ static void *file_in_place(struct source *s, uint64_t offset, size_t n)
     base = file_map(s);
     if (!base)
         return NULL;
-    uint64_t page = offset & ~(uint64_t)4095;
+    uint64_t page = offset - offset % (uint64_t)sysconf(_SC_PAGESIZE);
     (void)madvise(base + page, (size_t)(offset - page) + n, MADV_WILLNEED);
     return base + offset;
 }
@@ -204,6 +204,11 @@ uint64_t source_size(const struct source *s)
 bool source_holds(const struct source *s, uint64_t offset, uint64_t n)
 {
     return offset <= s->size && n <= s->size - offset;
+}
+
+bool source_is_parallel(const struct source *s)
+{
+    return s->kind != KIND_READER;
 }
 
 enum err source_read(struct source *s, void *dst, size_t n, uint64_t offset)

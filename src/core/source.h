@@ -43,6 +43,9 @@ uint64_t source_size(const struct source *s);
 /* True if [offset, offset + n) lies inside. */
 bool source_holds(const struct source *s, uint64_t offset, uint64_t n);
 
+/* True if several threads gain by reading at once; calls of a reader come one at a time. */
+bool source_is_parallel(const struct source *s);
+
 /* Copies n bytes, all or ERR_RUNTIME. The text begins with the name. Thread-safety: safe. */
 MUST_CHECK enum err source_read(struct source *s, void *dst, size_t n, uint64_t offset);
 

@@ -162,6 +162,29 @@ static void test_mapping_can_be_switched_off(void **state)
     unlink("copy.safetensors");
 }
 
+/* Large copies are shared between threads; each of them may find the end of the file. */
+static void test_large_copies(void **state)
+{
+    enum { N = 3 << 20 };
+    int64_t old = gate_set_int(GATE_IO_MAP, 0);
+
+    (void)state;
+    for (int kept = 0; kept <= 4; kept++) {
+        assert_ok(SAVE("threads.safetensors", { "x", numbers(N, 1) }));
+        struct arr *a = load_one("threads.safetensors", "x");
+        if (kept < 4) {
+            assert_int_equal(truncate("threads.safetensors", kept * (N + 4)), 0);
+            assert_fails(ERR_RUNTIME, eval_arrays(&a, 1, false));
+            assert_non_null(strstr(err_text(), "'x' of threads.safetensors"));
+        } else {
+            check_numbers(a, 1);
+        }
+        arr_unref(&a);
+    }
+    gate_set_int(GATE_IO_MAP, old);
+    unlink("threads.safetensors");
+}
+
 /* Bytes in place are never written by an op that takes over its input. */
 static void test_bytes_in_place_are_not_donated(void **state)
 {
@@ -727,6 +750,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_large_arrays_are_used_in_place),
         cmocka_unit_test(test_mapping_can_be_switched_off),
+        cmocka_unit_test(test_large_copies),
         cmocka_unit_test(test_bytes_in_place_are_not_donated),
         cmocka_unit_test(test_dropped_unread),
         cmocka_unit_test(test_truncated_before_it_was_read),
