@@ -26,6 +26,14 @@ $(BUILD)/toolchain/.tried: tools/get_glslc.sh | bootstrap
 	    echo "going on with the system's glslc (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
+# The Python package that tokenizers are compared with, likewise; for the tests only, and before they
+# are configured.
+.NOTPARALLEL:
+$(BUILD)/tokenizers/.tried: tools/get_tokenizers.sh | bootstrap
+	@tools/get_tokenizers.sh $(BUILD)/tokenizers || \
+	    echo "going on with the stored ids of tests/data (make clean tries again)"
+	@mkdir -p $(@D) && touch $@
+
 configure: bootstrap $(BUILD)/toolchain/.tried
 	@cmake -S . -B $(BUILD) -G Ninja -DMLX_WERROR=ON $(CMAKE_ARGS)
 
@@ -33,7 +41,7 @@ run: all
 	@for p in "$(BUILD)/mlx info" $(BUILD)/examples/hello; do \
 	    if [ -x "$${p%% *}" ]; then $$p || exit 1; fi; done
 
-test: all
+test: $(BUILD)/tokenizers/.tried all
 	@tools/run_tests.sh $(BUILD)
 
 check: configure

@@ -13,6 +13,7 @@ ninja-build                    build
 pkg-config                     finds the libraries
 python3                        build-time generators and checks
 python3-numpy                  expected values of the op tests
+python3-venv                   for the package that tokenizers are compared with
 clang                          builds the fuzz targets
 libclang-rt-dev                libFuzzer and sanitizers for them
 clang-format                   format check
