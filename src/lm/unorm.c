@@ -5,6 +5,9 @@
 #include "core/mem.h"
 #include "lm/byte_level.h"
 
+/* Steps that multiply a text, one after the other, would fill any memory. */
+#define MAX_GROWTH 256
+
 static void step_fini(struct unorm_step *step)
 {
     rx_destroy(&step->rx);
@@ -206,6 +209,8 @@ static enum err apply_one(struct unorm *u, const struct str *text, const struct 
 
 enum err unorm_apply(struct unorm *u, struct str *text, bool *cut)
 {
+    size_t limit =
+        text->n > SIZE_MAX / MAX_GROWTH - 1024 ? SIZE_MAX : (text->n + 1024) * MAX_GROWTH;
     enum err err = ERR_OK;
 
     for (size_t i = 0; i < u->n && text->n; i++) {
@@ -214,6 +219,9 @@ enum err unorm_apply(struct unorm *u, struct str *text, bool *cut)
         struct str was = *text;
         *text = u->spare;
         u->spare = was;
+        if (text->n > limit)
+            return err_set(ERR_UNSUPPORTED, "the normalizer makes a text %d times as long",
+                           MAX_GROWTH);
     }
 out:
     return err;

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# `mlx tokenize` prints ids on one line and their text, and says in one line what is wrong.
+# usage: tokenize.sh MLX TOKENIZERS
+set -u
+mlx=$1
+tokenizers=$2
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cp "$tokenizers/llama3.json" "$folder/tokenizer.json"
+
+refuses() { # ARGUMENTS...
+    local text rc
+    text=$("$mlx" tokenize "$@" 2>&1)
+    rc=$?
+    if [ $rc -ne 1 ] || [ -z "$text" ]; then
+        echo "tokenize $*: exit code $rc, text: $text"
+        failed=1
+    fi
+}
+
+text=$'Hello, wörld! 你好 <|eot_id|>\n  done'
+ids=$("$mlx" tokenize --model "$folder" "$text") || failed=1
+piped=$(printf '%s' "$text" | "$mlx" tokenize --model "$folder" -) || failed=1
+plain=$("$mlx" tokenize --model "$folder" --no-special "$text") || failed=1
+back=$("$mlx" tokenize --model "$folder" --decode "$plain") || failed=1
+if [ "$ids" != "$piped" ] || [ "$ids" != "${ids%% *} $plain" ] || [ "$back" != "$text" ]; then
+    echo "ids: $ids"
+    echo "piped: $piped"
+    echo "without special tokens: $plain"
+    echo "back: $back"
+    failed=1
+fi
+
+refuses
+refuses --model "$folder"
+refuses --model "$folder" --no-such-option x
+refuses --model "$folder" --decode 99999999999999
+refuses --model "$folder/nothing" x
+rm "$folder/tokenizer.json"
+if [ "$("$mlx" tokenize --model "$folder" x 2>&1 | wc -l)" -ne 1 ]; then
+    echo "more than one line for a missing file"
+    failed=1
+fi
+exit $failed
