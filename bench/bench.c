@@ -289,6 +289,8 @@ int cmd_bench(int argc, char **argv)
 {
     double began = bench_now();
 
+    if (argc > 1 && strcmp(argv[1], "llm") == 0)
+        return bench_llm(argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(usage, stdout);
         return 0;

@@ -76,5 +76,7 @@ int bench_startup(mlx_stream s, double began);
 int bench_latency(mlx_stream s);
 /* Matrix products of many shapes, only if the filter asks for "products". */
 int bench_products(mlx_stream s);
+/* `mlx bench llm`. */
+int bench_llm(int argc, char **argv);
 /* Upload, add, read-back of n elements once. */
 int bench_add_once(int n, mlx_stream s);

@@ -1,0 +1,377 @@
+/* `mlx bench llm`: prompt and generation speed of a language model, as llama-bench reports them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "core/clock.h"
+#include "core/eval.h"
+#include "core/gate.h"
+#include "core/memory.h"
+#include "core/stat.h"
+#include "core/stream.h"
+#include "lm/generate.h"
+#include "lm/shapes.h"
+
+#define MAX_LIST 8
+#define MAX_REPEATS 100
+
+static const char usage[] =
+    "usage: mlx bench llm (--model DIR | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
+    "                     [--repeat N] [--chunk N] [--device cpu|gpu] [--json]\n"
+    "\n"
+    "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so many\n"
+    "tokens of context (depth). SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
+    "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
+
+struct list {
+    int32_t v[MAX_LIST];
+    int n;
+};
+
+struct options {
+    const char *model, *random;
+    struct list pp, tg, depth;
+    int32_t repeat, chunk;
+    enum dev_type device;
+    bool json;
+};
+
+struct subject {
+    struct lm_model *model;
+    struct lm_cache cache;
+    struct strm *stream;
+    int32_t *tokens; /* random */
+    int32_t n_tokens;
+    int32_t chunk;
+};
+
+/* What one repetition took. */
+struct sample_row {
+    double seconds, cpu_seconds;
+    uint64_t dispatches, barriers, gpu_ns;
+};
+
+/* ---- one repetition ---- */
+
+static const struct lm_sampling greedy = { .repetition_penalty = 1 };
+
+static struct lm_generation generation(struct subject *s, int32_t n)
+{
+    return (struct lm_generation){ .model = s->model,
+                                   .cache = &s->cache,
+                                   .stream = s->stream,
+                                   .prompt = s->tokens,
+                                   .n_prompt = (size_t)n,
+                                   .sampling = &greedy,
+                                   .chunk = s->chunk };
+}
+
+static enum err fill_cache(struct subject *s, int32_t depth)
+{
+    struct lm_generation g = generation(s, depth);
+    enum err err = ERR_OK;
+
+    cache_trim(&s->cache, depth);
+    if (s->cache.used == depth)
+        return ERR_OK;
+    cache_reset(&s->cache);
+    TRY(generate_prefill(&g, (size_t)depth));
+    err = strm_synchronize(s->stream);
+out:
+    return err;
+}
+
+/* The step after tokens, handed over; adds the time that took to *cpu. */
+static enum err step(struct arr **token, struct subject *s, struct arr *tokens, double *cpu)
+{
+    struct lm_generation g = generation(s, 1);
+    int64_t began = clock_ns();
+    enum err err;
+
+    TRY(generate_step(token, &g, tokens, NULL));
+    err = eval_arrays(token, 1, true);
+out:
+    *cpu += (double)(clock_ns() - began) * 1e-9;
+    return err;
+}
+
+static enum err run_prompt(struct subject *s, int32_t n, double *cpu)
+{
+    int32_t last = MIN(s->chunk, n);
+    struct lm_generation g = generation(s, n);
+    struct arr *tokens = NULL, *token = NULL;
+    int64_t began = clock_ns();
+    enum err err;
+
+    TRY(generate_prefill(&g, (size_t)(n - last)));
+    *cpu += (double)(clock_ns() - began) * 1e-9;
+    TRY(arr_new_data(&tokens, s->tokens + n - last, &(struct shp){ .ndim = 2, .d = { 1, last } },
+                     DT_INT32));
+    TRY(step(&token, s, tokens, cpu));
+    err = arr_wait(token);
+out:
+    arr_unref(&tokens);
+    arr_unref(&token);
+    return err;
+}
+
+/* As generate() does it: the next step is on its way before the last token is read. */
+static enum err run_tokens(struct subject *s, int32_t n, double *cpu)
+{
+    struct arr *token = NULL, *next = NULL, *tokens = NULL;
+    enum err err;
+
+    TRY(arr_new_data(&token, s->tokens, &(struct shp){ .ndim = 1, .d = { 1 } }, DT_INT32));
+    for (int32_t i = 0; i < n; i++) {
+        TRY(ops_reshape(&tokens, token, (struct ints){ SHAPE(1, 1) }, s->stream));
+        TRY(step(&next, s, tokens, cpu));
+        arr_unref(&tokens);
+        TRY(arr_wait(token));
+        arr_unref(&token);
+        token = next;
+        next = NULL;
+    }
+    err = arr_wait(token);
+out:
+    arr_unref(&tokens);
+    arr_unref(&token);
+    arr_unref(&next);
+    return err;
+}
+
+struct test {
+    enum err (*run)(struct subject *s, int32_t n, double *cpu);
+    const char *name;
+    int32_t n, depth;
+};
+
+static enum err measure(struct sample_row *row, struct subject *s, const struct test *t)
+{
+    uint64_t dispatches, barriers, gpu;
+    enum err err;
+
+    *row = (struct sample_row){ 0 };
+    TRY(fill_cache(s, t->depth));
+    dispatches = stat_get(STAT_DISPATCHES);
+    barriers = stat_get(STAT_BARRIERS);
+    gpu = stat_get(STAT_GPU_NANOSECONDS);
+    int64_t began = clock_ns();
+    TRY(t->run(s, t->n, &row->cpu_seconds));
+    row->seconds = (double)(clock_ns() - began) * 1e-9;
+    TRY(strm_synchronize(s->stream));
+    row->dispatches = stat_get(STAT_DISPATCHES) - dispatches;
+    row->barriers = stat_get(STAT_BARRIERS) - barriers;
+    row->gpu_ns = stat_get(STAT_GPU_NANOSECONDS) - gpu;
+out:
+    return err;
+}
+
+/* ---- report ---- */
+
+static void report(const struct options *o, const struct test *t, const struct sample_row *row,
+                   int n)
+{
+    double mean = 0, square = 0, cpu = 0, per_token = t->n;
+
+    for (int i = 0; i < n; i++) {
+        mean += t->n / row[i].seconds / n;
+        cpu += row[i].cpu_seconds / n;
+    }
+    for (int i = 0; i < n; i++)
+        square += (t->n / row[i].seconds - mean) * (t->n / row[i].seconds - mean);
+    double deviation = n > 1 ? sqrt(square / (n - 1)) : 0;
+    const struct sample_row *last = &row[n - 1];
+    printf(o->json ? "{\"test\": \"%s%d\", \"depth\": %d, \"tokens_per_second\": %.2f, "
+                     "\"deviation\": %.2f, \"dispatches_per_token\": %.2f, "
+                     "\"barriers_per_token\": %.2f, \"cpu_us_per_token\": %.2f, "
+                     "\"gpu_us_per_token\": %.2f}\n"
+                   : "%s%-8d %8d %12.1f %10.1f %12.2f %12.2f %12.1f %12.1f\n",
+           t->name, t->n, t->depth, mean, deviation, (double)last->dispatches / per_token,
+           (double)last->barriers / per_token, cpu / per_token * 1e6,
+           (double)last->gpu_ns / per_token * 1e-3);
+    fflush(stdout);
+}
+
+static enum err run_test(struct subject *s, const struct options *o, const struct test *t)
+{
+    struct sample_row row[MAX_REPEATS];
+    enum err err = ERR_OK;
+
+    TRY(measure(&row[0], s, t)); /* warm-up */
+    for (int i = 0; i < o->repeat; i++)
+        TRY(measure(&row[i], s, t));
+    report(o, t, row, o->repeat);
+out:
+    return err;
+}
+
+static enum err run_tests(struct subject *s, const struct options *o)
+{
+    enum err err = ERR_OK;
+
+    if (!o->json)
+        printf("%-10s %8s %12s %10s %12s %12s %12s %12s\n", "test", "depth", "tok/s", "+-",
+               "dispatches", "barriers", "cpu us", "gpu us");
+    for (int d = 0; d < o->depth.n; d++) {
+        for (int i = 0; i < o->pp.n; i++)
+            TRY(run_test(s, o, &(struct test){ run_prompt, "pp", o->pp.v[i], o->depth.v[d] }));
+        for (int i = 0; i < o->tg.n; i++)
+            TRY(run_test(s, o, &(struct test){ run_tokens, "tg", o->tg.v[i], o->depth.v[d] }));
+    }
+out:
+    return err;
+}
+
+/* ---- the model ---- */
+
+static enum err eval_weight(struct arr *w, void *data)
+{
+    (void)data;
+    return eval_arrays(&w, 1, false);
+}
+
+static enum err open_model(struct subject *s, const struct options *o)
+{
+    struct lm_config config = { 0 };
+    struct lm_source *src = NULL;
+    enum err err;
+
+    TRY(strm_default(&s->stream, (struct dev){ .type = o->device }));
+    if (o->random) {
+        TRY(shapes_config(&config, o->random));
+        TRY(source_random(&src, &config, 0, s->stream));
+    } else {
+        TRY(config_load(&config, o->model));
+        TRY(source_open_folder(&src, o->model, s->stream));
+    }
+    TRY(model_new(&s->model, &config, src));
+    TRY(model_each_weight(s->model, eval_weight, NULL));
+    err = cache_init(&s->cache, s->model->config.layers);
+out:
+    source_destroy(&src);
+    config_fini(&config);
+    return err;
+}
+
+static int32_t largest(const struct list *l)
+{
+    int32_t most = 1;
+
+    for (int i = 0; i < l->n; i++)
+        most = MAX(most, l->v[i]);
+    return most;
+}
+
+static enum err make_tokens(struct subject *s, const struct options *o)
+{
+    uint32_t state = 1;
+
+    s->n_tokens = MAX(largest(&o->pp), largest(&o->depth));
+    s->tokens = mem_alloc_array((size_t)s->n_tokens, sizeof *s->tokens);
+    if (!s->tokens)
+        return ERR_NO_MEMORY;
+    for (int32_t i = 0; i < s->n_tokens; i++) {
+        state = state * 1664525 + 1013904223;
+        s->tokens[i] = (int32_t)(state >> 8) % s->model->config.vocab;
+    }
+    return ERR_OK;
+}
+
+/* ---- options ---- */
+
+static bool parse_list(struct list *l, const char *text, int32_t least)
+{
+    char *end;
+
+    for (l->n = 0; l->n < MAX_LIST; text = end + 1) {
+        long v = strtol(text, &end, 10);
+        if (end == text || v < least || v > 1 << 20)
+            return false;
+        l->v[l->n++] = (int32_t)v;
+        if (*end != ',')
+            return !*end;
+    }
+    return false;
+}
+
+static bool parse_one(int32_t *out, const char *text, int32_t most)
+{
+    struct list l;
+
+    if (!parse_list(&l, text, 1) || l.n != 1 || l.v[0] > most)
+        return false;
+    *out = l.v[0];
+    return true;
+}
+
+static bool parse_option(struct options *o, const char *name, const char *value)
+{
+    if (strcmp(name, "--model") == 0)
+        return (o->model = value);
+    if (strcmp(name, "--random") == 0)
+        return (o->random = value);
+    if (strcmp(name, "--pp") == 0)
+        return parse_list(&o->pp, value, 1);
+    if (strcmp(name, "--tg") == 0)
+        return parse_list(&o->tg, value, 1);
+    if (strcmp(name, "--depth") == 0)
+        return parse_list(&o->depth, value, 0);
+    if (strcmp(name, "--repeat") == 0)
+        return parse_one(&o->repeat, value, MAX_REPEATS);
+    if (strcmp(name, "--chunk") == 0)
+        return parse_one(&o->chunk, value, 1 << 20);
+    if (strcmp(name, "--device") != 0)
+        return false;
+    o->device = strcmp(value, "cpu") == 0 ? DEV_CPU : DEV_GPU;
+    return o->device == DEV_CPU || strcmp(value, "gpu") == 0;
+}
+
+static bool parse(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){ .pp = { { 512 }, 1 },
+                           .tg = { { 128 }, 1 },
+                           .depth = { { 0, 2048 }, 2 },
+                           .repeat = 5,
+                           .chunk = LM_CHUNK,
+                           .device = DEV_GPU };
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0)
+            o->json = true;
+        else if (i + 1 == argc || !parse_option(o, argv[i], argv[i + 1]))
+            return false;
+        else
+            i++;
+    }
+    return !o->model != !o->random;
+}
+
+int bench_llm(int argc, char **argv)
+{
+    struct options o;
+    struct subject s = { 0 };
+    enum err err;
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (!parse(&o, argc, argv)) {
+        fputs(usage, stderr);
+        return 1;
+    }
+    s.chunk = o.chunk;
+    TRY(open_model(&s, &o));
+    TRY(make_tokens(&s, &o));
+    TRY(run_tests(&s, &o));
+    if (!o.json)
+        printf("peak memory %.3f GB\n", (double)memory_peak() * 1e-9);
+out:
+    if (err)
+        fprintf(stderr, "mlx: %s\n", err_text());
+    cache_fini(&s.cache);
+    model_destroy(&s.model);
+    mem_free(s.tokens);
+    return err ? 1 : 0;
+}

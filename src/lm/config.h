@@ -1,0 +1,68 @@
+/* config.json of a model folder: what a model is made of. */
+#pragma once
+
+#include "core/common.h"
+#include "core/err.h"
+#include "core/json.h"
+#include "core/mem.h"
+
+/* How weights are packed; bits 0 = they are not. */
+struct lm_quant {
+    int32_t group_size, bits;
+    char mode[8]; /* affine, mxfp4, mxfp8, nvfp4 */
+};
+
+enum lm_rope_kind { LM_ROPE_PLAIN, LM_ROPE_LINEAR, LM_ROPE_LLAMA3, LM_ROPE_YARN };
+
+struct lm_rope {
+    enum lm_rope_kind kind;
+    bool traditional;
+    float base, factor;
+    float low_freq_factor, high_freq_factor; /* llama3 */
+    float beta_fast, beta_slow;              /* yarn */
+    float mscale, mscale_all_dim;            /* yarn */
+    int32_t original_context;
+};
+
+/* What tells architectures apart; a row of a table by model_type. */
+struct lm_arch {
+    const char *model_type;
+    bool has_qk_norm; /* norms over the heads of queries and keys */
+    bool has_qkv_bias;
+    bool has_experts;
+};
+
+struct lm_config {
+    const struct lm_arch *arch;
+    int32_t hidden, layers, intermediate, heads, kv_heads, head_dim, vocab, context;
+    float norm_eps;
+    bool tied; /* the output head is the embedding */
+    bool attention_bias, mlp_bias;
+    struct lm_rope rope;
+    struct lm_quant quant;
+    /* mixture of experts */
+    int32_t experts, experts_per_token, expert_intermediate, sparse_step;
+    bool normalise_scores;
+    VEC(int32_t) dense_layers;
+    /* end-of-text ids from config.json; generation_config.json may have more */
+    VEC(int32_t) eos;
+    struct json_doc *doc; /* for the quantization of single layers */
+};
+
+/* Reads a parsed config.json, which the config owns from then on, whatever the outcome. ERR_ARG
+ * names the file and the key. */
+MUST_CHECK enum err config_read(struct lm_config *c, struct json_doc *doc);
+/* folder/config.json. */
+MUST_CHECK enum err config_load(struct lm_config *c, const char *folder);
+void config_fini(struct lm_config *c);
+
+/* The row of a model_type; NULL with an error that names the known ones. */
+const struct lm_arch *config_arch(const char *model_type);
+
+/* How the weight of a module is packed if it is packed at all: the entry of that module in
+ * config.json, else the one for all. */
+MUST_CHECK enum err config_quant(struct lm_quant *out, const struct lm_config *c,
+                                 const char *module);
+
+/* True if the layer has a mixture of experts. */
+bool config_is_sparse(const struct lm_config *c, int layer);

@@ -1,0 +1,269 @@
+#include "lm/generate.h"
+
+#include "core/clock.h"
+#include "core/eval.h"
+
+static double seconds_since(int64_t ns)
+{
+    return (double)(clock_ns() - ns) * 1e-9;
+}
+
+static enum err tokens_of(struct arr **out, const int32_t *ids, size_t n)
+{
+    return arr_new_data(out, ids, &(struct shp){ .ndim = 2, .d = { 1, (int32_t)n } }, DT_INT32);
+}
+
+static enum err check(const struct lm_generation *g)
+{
+    const struct lm_config *c = &g->model->config;
+    int64_t most = c->context - (int64_t)g->cache->used;
+
+    if (g->n_prompt == 0)
+        return err_set(ERR_ARG, "the prompt has no tokens");
+    if ((int64_t)g->n_prompt > most)
+        return err_set(ERR_ARG,
+                       "the prompt has %zu tokens, and %d are in the context already, which holds "
+                       "%d",
+                       g->n_prompt, g->cache->used, c->context);
+    for (size_t i = 0; i < g->n_prompt; i++)
+        if (g->prompt[i] < 0 || g->prompt[i] >= c->vocab)
+            return err_set(ERR_ARG, "token %d is outside of the model's vocabulary of %d",
+                           g->prompt[i], c->vocab);
+    return sampling_check(g->sampling);
+}
+
+/* ---- the prompt ---- */
+
+/* Hands the work over; the streams bound how much of it is in flight. */
+static enum err submit_cache(const struct lm_cache *c)
+{
+    struct arr **arrays = mem_alloc_array(2 * (size_t)c->n_layers, sizeof *arrays);
+
+    if (!arrays)
+        return ERR_NO_MEMORY;
+    enum err err = eval_arrays(arrays, cache_arrays(c, arrays), true);
+    mem_free(arrays);
+    return err;
+}
+
+static enum err run_chunk(const struct lm_generation *g, const int32_t *ids, size_t n)
+{
+    struct lm_graph graph;
+    struct arr *tokens = NULL;
+    enum err err;
+
+    TRY(tokens_of(&tokens, ids, n));
+    graph_begin(&graph, g->stream);
+    model_hidden(&graph, g->model, tokens, g->cache);
+    TRY(graph_end(&graph)); /* before eval, so that only the cache holds its arrays */
+    err = submit_cache(g->cache);
+out:
+    arr_unref(&tokens);
+    return err;
+}
+
+/* *done false: the caller had enough. */
+static enum err prefill(bool *done, const struct lm_generation *g, size_t n)
+{
+    enum err err = ERR_OK;
+
+    *done = true;
+    for (size_t i = 0; i < n && *done;) {
+        size_t step = MIN((size_t)g->chunk, n - i);
+        TRY(run_chunk(g, g->prompt + i, step));
+        i += step;
+        if (g->on_prompt)
+            *done = g->on_prompt(i, n, g->data);
+    }
+out:
+    return err;
+}
+
+enum err generate_prefill(const struct lm_generation *g, size_t n)
+{
+    bool done;
+
+    return prefill(&done, g, n);
+}
+
+/* ---- tokens ---- */
+
+enum err generate_step(struct arr **token, const struct lm_generation *g, struct arr *tokens,
+                       struct arr *recent)
+{
+    struct lm_graph graph;
+
+    graph_begin(&graph, g->stream);
+    struct arr *hidden = model_hidden(&graph, g->model, tokens, g->cache);
+    if (!graph.err && tokens->shape[1] > 1)
+        hidden = g_slice(&graph, hidden, 1, tokens->shape[1] - 1, tokens->shape[1]);
+    struct arr *logits = g_squeeze(&graph, model_logits(&graph, g->model, hidden), 1);
+    graph_keep(&graph, token, sample(&graph, g->sampling, logits, recent));
+    return graph_end(&graph);
+}
+
+/* The tokens that a repetition penalty looks at: host side, because they are few and known but for
+ * the newest, which is still on its way. */
+struct history {
+    int32_t *ids;
+    size_t n, most;
+};
+
+static enum err history_init(struct history *h, const struct lm_generation *g)
+{
+    *h = (struct history){ 0 };
+    if (g->sampling->repetition_penalty == 1 || g->sampling->repetition_context < 1)
+        return ERR_OK;
+    h->most = (size_t)g->sampling->repetition_context;
+    if (!(h->ids = mem_alloc_array(h->most, sizeof *h->ids)))
+        return ERR_NO_MEMORY;
+    h->n = MIN(h->most, g->n_prompt);
+    memcpy(h->ids, g->prompt + g->n_prompt - h->n, h->n * sizeof *h->ids);
+    return ERR_OK;
+}
+
+static void history_push(struct history *h, int32_t id)
+{
+    if (!h->most)
+        return;
+    if (h->n == h->most)
+        memmove(h->ids, h->ids + 1, --h->n * sizeof *h->ids);
+    h->ids[h->n++] = id;
+}
+
+/* The known ones and the newest. */
+static enum err history_array(struct arr **out, const struct history *h, struct arr *newest,
+                              struct strm *s)
+{
+    struct arr *known = NULL, *last = NULL;
+    enum err err = ERR_OK;
+
+    *out = NULL;
+    if (!h->n)
+        return ERR_OK;
+    TRY(arr_new_data(&known, h->ids, &(struct shp){ .ndim = 1, .d = { (int32_t)h->n } }, DT_INT32));
+    if (newest) {
+        TRY(ops_astype(&last, newest, DT_INT32, s));
+        err = ops_concatenate(out, (struct arrs){ (struct arr *[]){ known, last }, 2 }, 0, s);
+    } else {
+        *out = arr_ref(known);
+    }
+out:
+    arr_unref(&known);
+    arr_unref(&last);
+    return err;
+}
+
+/* Submits the step after `newest`, or after the last token of the prompt. */
+static enum err submit(struct arr **token, const struct lm_generation *g, struct arr *newest,
+                       const struct history *h)
+{
+    struct arr *tokens = NULL, *recent = NULL;
+    enum err err;
+
+    if (newest)
+        TRY(ops_reshape(&tokens, newest, (struct ints){ SHAPE(1, 1) }, g->stream));
+    else
+        TRY(tokens_of(&tokens, g->prompt + g->n_prompt - 1, 1));
+    TRY(history_array(&recent, h, newest, g->stream));
+    TRY(generate_step(token, g, tokens, recent));
+    arr_unref(&tokens); /* the graph alone holds its inputs now */
+    arr_unref(&recent);
+    err = eval_arrays(token, 1, true);
+out:
+    arr_unref(&tokens);
+    arr_unref(&recent);
+    return err;
+}
+
+static enum err read_token(int32_t *id, struct arr *token)
+{
+    const void *p;
+    enum err err = arr_host(&p, token);
+
+    if (!err)
+        *id = *(const int32_t *)p;
+    return err;
+}
+
+static bool is_eos(const struct lm_generation *g, int32_t id)
+{
+    for (size_t i = 0; i < g->n_eos; i++)
+        if (g->eos[i] == id)
+            return true;
+    return false;
+}
+
+/* What the caller and the model say of token n; false ends the generation. */
+static bool give_token(struct lm_stats *st, const struct lm_generation *g, int32_t id)
+{
+    if (is_eos(g, id)) {
+        st->finish = LM_FINISH_STOP;
+        return false;
+    }
+    st->tokens++;
+    if (!g->on_token(id, g->data)) {
+        st->finish = LM_FINISH_CALLER;
+        return false;
+    }
+    return true;
+}
+
+/* Gives tokens to the caller until one ends it. *token is the first one, on its way. */
+static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g, struct arr **token,
+                            struct history *h)
+{
+    int32_t start = g->cache->used;
+    int64_t first = 0;
+    enum err err = ERR_OK;
+
+    for (int32_t n = 0; *token; n++) {
+        struct arr *next = NULL;
+        int32_t id;
+
+        if (n + 1 < g->max_tokens && start + n < g->model->config.context)
+            TRY(submit(&next, g, *token, h));
+        err = read_token(&id, *token);
+        arr_unref(token);
+        *token = next;
+        TRY(err);
+        if (n == 0)
+            first = clock_ns();
+        st->seconds = seconds_since(first);
+        history_push(h, id);
+        if (!give_token(st, g, id)) {
+            cache_trim(g->cache, start + n + (st->finish == LM_FINISH_CALLER));
+            break;
+        }
+    }
+out:
+    return err;
+}
+
+enum err generate(struct lm_stats *st, const struct lm_generation *g)
+{
+    struct history h = { 0 };
+    struct arr *token = NULL;
+    int64_t began = clock_ns();
+    bool go_on = true;
+    enum err err;
+
+    *st = (struct lm_stats){ .prompt_tokens = g->n_prompt };
+    TRY(check(g));
+    TRY(history_init(&h, g));
+    if (g->on_prompt)
+        go_on = g->on_prompt(0, g->n_prompt, g->data);
+    if (go_on)
+        TRY(prefill(&go_on, g, g->n_prompt - 1));
+    if (!go_on) {
+        st->finish = LM_FINISH_CALLER;
+        goto out;
+    }
+    TRY(submit(&token, g, NULL, &h));
+    TRY(give_tokens(st, g, &token, &h));
+    st->prompt_seconds = seconds_since(began) - st->seconds;
+out:
+    arr_unref(&token);
+    mem_free(h.ids);
+    return err;
+}

@@ -1,0 +1,46 @@
+/* From a prompt to tokens. */
+#pragma once
+
+#include "lm/model.h"
+#include "lm/sample.h"
+
+/* Prompt tokens that go through the model at a time. */
+#define LM_CHUNK 512
+
+struct lm_generation {
+    const struct lm_model *model;
+    struct lm_cache *cache; /* its positions are the history before the prompt */
+    struct strm *stream;
+    const int32_t *prompt;
+    size_t n_prompt;
+    const struct lm_sampling *sampling;
+    int32_t chunk, max_tokens;
+    const int32_t *eos; /* tokens that end the text; they are not given to on_token */
+    size_t n_eos;
+    /* Called with each token; false ends the generation. */
+    bool (*on_token)(int32_t token, void *data);
+    /* Called before the first and after every chunk of the prompt; false ends. May be NULL. */
+    bool (*on_prompt)(size_t done, size_t total, void *data);
+    void *data;
+};
+
+enum lm_finish { LM_FINISH_LENGTH, LM_FINISH_STOP, LM_FINISH_CALLER };
+
+struct lm_stats {
+    size_t prompt_tokens, tokens;
+    double prompt_seconds, seconds; /* until the first token was there; after it */
+    enum lm_finish finish;
+};
+
+/* Runs the prompt, then token by token; the next one is on its way before the last one is given to
+ * on_token. The cache then holds the prompt and the tokens that were given out, but for the last one
+ * where the length ended it. */
+MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation *g);
+
+/* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */
+MUST_CHECK enum err generate_prefill(const struct lm_generation *g, size_t n);
+
+/* The graph of one step from tokens [1, T] to the next token [1]; *token is a new reference. recent
+ * as in sample(). */
+MUST_CHECK enum err generate_step(struct arr **token, const struct lm_generation *g,
+                                  struct arr *tokens, struct arr *recent);

@@ -1,0 +1,296 @@
+#include "lm/load.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lm/rope.h"
+
+#define NAME_MAX_LENGTH 192
+
+struct loader {
+    const struct lm_config *c;
+    struct lm_source *src;
+};
+
+static enum err get(struct loader *l, struct arr **out, const char *module, const char *part,
+                    const struct shp *shape)
+{
+    char name[NAME_MAX_LENGTH];
+
+    snprintf(name, sizeof name, "%s.%s", module, part);
+    return source_get(out, l->src, name, shape);
+}
+
+static bool has(struct loader *l, const char *module, const char *part)
+{
+    char name[NAME_MAX_LENGTH];
+
+    snprintf(name, sizeof name, "%s.%s", module, part);
+    return l->src->has(l->src, name);
+}
+
+/* The matrix of a module; experts > 0: one for each of them, stacked. */
+struct matrix {
+    int32_t experts, out, in;
+    bool has_bias;
+};
+
+static struct shp matrix_shape(const struct matrix *m, int32_t columns)
+{
+    if (m->experts)
+        return (struct shp){ .ndim = 3, .d = { m->experts, m->out, columns } };
+    return (struct shp){ .ndim = 2, .d = { m->out, columns } };
+}
+
+static enum err load_packed(struct loader *l, struct lm_linear *w, const char *module,
+                            const struct matrix *m)
+{
+    enum err err;
+
+    TRY(config_quant(&w->quant, l->c, module));
+    const struct lm_quant *q = &w->quant;
+    if (q->bits < 1 || q->bits > 8 || q->group_size < 1 || m->in % q->group_size) {
+        err = err_set(ERR_ARG,
+                      "%s: rows of %d cannot be packed with %d bits in groups of %d; config.json "
+                      "and weights disagree",
+                      module, m->in, q->bits, q->group_size);
+        goto out;
+    }
+    struct shp words = matrix_shape(m, (int32_t)((int64_t)m->in * q->bits / 32));
+    struct shp scales = matrix_shape(m, m->in / q->group_size);
+    TRY(get(l, &w->weight, module, "weight", &words));
+    TRY(get(l, &w->scales, module, "scales", &scales));
+    if (has(l, module, "biases"))
+        TRY(get(l, &w->biases, module, "biases", &scales));
+out:
+    return err;
+}
+
+static enum err load_linear(struct loader *l, struct lm_linear *w, const char *module,
+                            const struct matrix *m)
+{
+    struct shp whole = matrix_shape(m, m->in), bias = { .ndim = 1, .d = { m->out } };
+    enum err err;
+
+    if (has(l, module, "scales"))
+        TRY(load_packed(l, w, module, m));
+    else
+        TRY(get(l, &w->weight, module, "weight", &whole));
+    if (m->has_bias)
+        TRY(get(l, &w->bias, module, "bias", &bias));
+out:
+    return err;
+}
+
+static enum err load_norm(struct loader *l, struct arr **out, const char *module, int32_t size)
+{
+    return get(l, out, module, "weight", &(struct shp){ .ndim = 1, .d = { size } });
+}
+
+/* "model.layers.N." and the rest. */
+struct module_name {
+    char text[NAME_MAX_LENGTH];
+};
+
+static struct module_name layer_module(int layer, const char *rest)
+{
+    struct module_name n;
+
+    snprintf(n.text, sizeof n.text, "model.layers.%d.%s", layer, rest);
+    return n;
+}
+
+static enum err load_attention(struct loader *l, struct lm_attention *a, int i)
+{
+    const struct lm_config *c = l->c;
+    int32_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
+    /* Qwen2 has biases on queries, keys and values only. */
+    bool has_bias = c->attention_bias, has_out_bias = has_bias && !c->arch->has_qkv_bias;
+    const struct {
+        struct lm_linear *w;
+        const char *name;
+        struct matrix m;
+    } parts[] = {
+        { &a->q, "self_attn.q_proj", { 0, queries, c->hidden, has_bias } },
+        { &a->k, "self_attn.k_proj", { 0, keys, c->hidden, has_bias } },
+        { &a->v, "self_attn.v_proj", { 0, keys, c->hidden, has_bias } },
+        { &a->o, "self_attn.o_proj", { 0, c->hidden, queries, has_out_bias } },
+    };
+    enum err err = ERR_OK;
+
+    for (size_t p = 0; p < ARRAY_LEN(parts); p++)
+        TRY(load_linear(l, parts[p].w, layer_module(i, parts[p].name).text, &parts[p].m));
+    if (c->arch->has_qk_norm) {
+        TRY(load_norm(l, &a->q_norm, layer_module(i, "self_attn.q_norm").text, c->head_dim));
+        TRY(load_norm(l, &a->k_norm, layer_module(i, "self_attn.k_norm").text, c->head_dim));
+    }
+out:
+    return err;
+}
+
+static enum err load_mlp(struct loader *l, struct lm_layer *layer, int i)
+{
+    const struct lm_config *c = l->c;
+    const char *prefix = layer->is_sparse ? "mlp.switch_mlp" : "mlp";
+    int32_t size = layer->is_sparse ? c->expert_intermediate : c->intermediate;
+    int32_t experts = layer->is_sparse ? c->experts : 0;
+    const struct {
+        struct lm_linear *w;
+        const char *name;
+        struct matrix m;
+    } parts[] = {
+        { &layer->mlp.gate, "gate_proj", { experts, size, c->hidden, c->mlp_bias } },
+        { &layer->mlp.up, "up_proj", { experts, size, c->hidden, c->mlp_bias } },
+        { &layer->mlp.down, "down_proj", { experts, c->hidden, size, c->mlp_bias } },
+    };
+    enum err err = ERR_OK;
+
+    for (size_t p = 0; p < ARRAY_LEN(parts); p++) {
+        char rest[64];
+        snprintf(rest, sizeof rest, "%s.%s", prefix, parts[p].name);
+        TRY(load_linear(l, parts[p].w, layer_module(i, rest).text, &parts[p].m));
+    }
+    if (layer->is_sparse)
+        TRY(load_linear(l, &layer->router, layer_module(i, "mlp.gate").text,
+                        &(struct matrix){ 0, c->experts, c->hidden, false }));
+out:
+    return err;
+}
+
+static enum err load_layer(struct loader *l, struct lm_layer *layer, int i)
+{
+    int32_t hidden = l->c->hidden;
+    enum err err;
+
+    layer->is_sparse = config_is_sparse(l->c, i);
+    TRY(load_norm(l, &layer->input_norm, layer_module(i, "input_layernorm").text, hidden));
+    TRY(load_attention(l, &layer->attention, i));
+    TRY(load_norm(l, &layer->post_norm, layer_module(i, "post_attention_layernorm").text, hidden));
+    TRY(load_mlp(l, layer, i));
+out:
+    return err;
+}
+
+enum err load_weights(struct lm_model *m, struct lm_source *src)
+{
+    const struct lm_config *c = &m->config;
+    struct loader l = { c, src };
+    struct matrix table = { 0, c->vocab, c->hidden, false };
+    enum err err;
+
+    TRY(load_linear(&l, &m->embed, "model.embed_tokens", &table));
+    for (int i = 0; i < c->layers; i++)
+        TRY(load_layer(&l, &m->layer[i], i));
+    TRY(load_norm(&l, &m->norm, "model.norm", c->hidden));
+    if (!c->tied)
+        TRY(load_linear(&l, &m->head, "lm_head", &table));
+out:
+    return err;
+}
+
+/* ---- the model's life ---- */
+
+enum err model_new(struct lm_model **out, struct lm_config *config, struct lm_source *src)
+{
+    struct lm_model *m = mem_alloc(sizeof *m);
+    enum err err = ERR_NO_MEMORY;
+
+    if (!m) {
+        config_fini(config);
+        return ERR_NO_MEMORY;
+    }
+    m->config = *config;
+    *config = (struct lm_config){ 0 };
+    m->layer = mem_alloc_array((size_t)m->config.layers, sizeof *m->layer);
+    if (!m->layer)
+        goto out;
+    TRY(rope_prepare(m));
+    TRY(load_weights(m, src));
+    *out = m;
+    m = NULL;
+out:
+    model_destroy(&m);
+    return err;
+}
+
+/* Visits every weight of the model, present or not. */
+static enum err visit_linear(struct lm_linear *w, enum err (*fn)(struct arr **, void *), void *data)
+{
+    struct arr **parts[] = { &w->weight, &w->scales, &w->biases, &w->bias };
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        TRY(fn(parts[i], data));
+out:
+    return err;
+}
+
+static enum err visit_layer(struct lm_layer *l, enum err (*fn)(struct arr **, void *), void *data)
+{
+    struct lm_linear *linears[] = { &l->attention.q, &l->attention.k, &l->attention.v,
+                                    &l->attention.o, &l->mlp.gate,    &l->mlp.up,
+                                    &l->mlp.down,    &l->router };
+    struct arr **norms[] = { &l->input_norm, &l->post_norm, &l->attention.q_norm,
+                             &l->attention.k_norm };
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(linears); i++)
+        TRY(visit_linear(linears[i], fn, data));
+    for (size_t i = 0; i < ARRAY_LEN(norms); i++)
+        TRY(fn(norms[i], data));
+out:
+    return err;
+}
+
+static enum err visit(struct lm_model *m, enum err (*fn)(struct arr **, void *), void *data)
+{
+    enum err err;
+
+    TRY(visit_linear(&m->embed, fn, data));
+    for (int i = 0; i < m->config.layers && m->layer; i++)
+        TRY(visit_layer(&m->layer[i], fn, data));
+    TRY(visit_linear(&m->head, fn, data));
+    TRY(fn(&m->norm, data));
+    err = fn(&m->rope_freqs, data);
+out:
+    return err;
+}
+
+static enum err drop(struct arr **weight, void *data)
+{
+    (void)data;
+    arr_unref(weight);
+    return ERR_OK;
+}
+
+void model_destroy(struct lm_model **pm)
+{
+    struct lm_model *m = *pm;
+
+    *pm = NULL;
+    if (!m)
+        return;
+    enum err err = visit(m, drop, NULL);
+    (void)err; /* dropping cannot fail */
+    mem_free(m->layer);
+    config_fini(&m->config);
+    mem_free(m);
+}
+
+struct each {
+    enum err (*fn)(struct arr *weight, void *data);
+    void *data;
+};
+
+static enum err call_each(struct arr **weight, void *data)
+{
+    const struct each *e = data;
+
+    return *weight ? e->fn(*weight, e->data) : ERR_OK;
+}
+
+enum err model_each_weight(struct lm_model *m, enum err (*fn)(struct arr *weight, void *data),
+                           void *data)
+{
+    return visit(m, call_each, &(struct each){ fn, data });
+}

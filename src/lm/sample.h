@@ -1,0 +1,21 @@
+/* Choosing the next token, on the device. */
+#pragma once
+
+#include "lm/graph.h"
+
+struct lm_sampling {
+    float temperature; /* 0: always the most likely one */
+    float top_p;       /* likeliest tokens that make up this much; 0 or 1: all */
+    float min_p;       /* at least this share of the likeliest one's probability; 0: all */
+    int32_t top_k;     /* so many likeliest tokens; 0: all */
+    float repetition_penalty;   /* 1: none */
+    int32_t repetition_context; /* tokens it looks back */
+};
+
+/* ERR_ARG if a value is out of its range. */
+MUST_CHECK enum err sampling_check(const struct lm_sampling *s);
+
+/* A token [1] for logits [1, vocab]; recent: the last tokens [n], for the penalty, or NULL. Draws
+ * from the thread's random sequence. */
+struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits,
+                   struct arr *recent);
