@@ -21,7 +21,8 @@ static const char usage[] =
     "usage: mlx bench llm (--model DIR | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
     "                     [--repeat N] [--chunk N] [--device cpu|gpu] [--json]\n"
     "\n"
-    "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so many\n"
+    "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so "
+    "many\n"
     "tokens of context (depth). SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
 
@@ -235,22 +236,22 @@ static enum err eval_weight(struct arr *w, void *data)
 static enum err open_model(struct subject *s, const struct options *o)
 {
     struct lm_config config = { 0 };
-    struct lm_source *src = NULL;
+    struct lm_weights *src = NULL;
     enum err err;
 
     TRY(strm_default(&s->stream, (struct dev){ .type = o->device }));
     if (o->random) {
         TRY(shapes_config(&config, o->random));
-        TRY(source_random(&src, &config, 0, s->stream));
+        TRY(weights_random(&src, &config, 0, s->stream));
     } else {
         TRY(config_load(&config, o->model));
-        TRY(source_open_folder(&src, o->model, s->stream));
+        TRY(weights_open_folder(&src, o->model, s->stream));
     }
     TRY(model_new(&s->model, &config, src));
     TRY(model_each_weight(s->model, eval_weight, NULL));
     err = cache_init(&s->cache, s->model->config.layers);
 out:
-    source_destroy(&src);
+    weights_destroy(&src);
     config_fini(&config);
     return err;
 }

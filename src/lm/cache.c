@@ -51,8 +51,8 @@ static struct arr *append(struct lm_graph *g, struct arr **kept, const struct lm
 {
     if (g->err)
         return NULL;
-    struct arr *all = g_slice_update(g, with_room(g, *kept, c, update), update, SEQUENCE_AXIS,
-                                     c->used);
+    struct arr *all =
+        g_slice_update(g, with_room(g, *kept, c, update), update, SEQUENCE_AXIS, c->used);
     graph_keep(g, kept, all);
     return g_slice(g, all, SEQUENCE_AXIS, 0, c->used + update->shape[SEQUENCE_AXIS]);
 }

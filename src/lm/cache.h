@@ -27,8 +27,8 @@ void cache_reset(struct lm_cache *c);
 /* Takes back all positions from `used` on. */
 void cache_trim(struct lm_cache *c, int32_t used);
 
-/* Appends keys and values [1, heads, T, head_dim] to a layer, and gives all of that layer's, the new
- * ones included. */
+/* Appends keys and values [1, heads, T, head_dim] to a layer, and gives all of that layer's, the
+ * new ones included. */
 struct lm_cache_view {
     struct arr *keys, *values;
 };

@@ -70,8 +70,9 @@ static enum err read_rope_kind(struct lm_rope *r, struct json scaling)
             r->kind = kinds[i].kind;
             return ERR_OK;
         }
-    err = json_fail(scaling, "rope type '%s' is not supported; known are default, linear, llama3, "
-                             "yarn",
+    err = json_fail(scaling,
+                    "rope type '%s' is not supported; known are default, linear, llama3, "
+                    "yarn",
                     name);
 out:
     return err;
@@ -124,8 +125,7 @@ static struct json quantization(const struct lm_config *c)
 {
     struct json o = json_find(json_root(c->doc), "quantization");
 
-    return json_kind(o) == JSON_OBJECT ? o
-                                       : json_find(json_root(c->doc), "quantization_config");
+    return json_kind(o) == JSON_OBJECT ? o : json_find(json_root(c->doc), "quantization_config");
 }
 
 enum err config_quant(struct lm_quant *out, const struct lm_config *c, const char *module)

@@ -33,8 +33,8 @@ struct lm_stats {
 };
 
 /* Runs the prompt, then token by token; the next one is on its way before the last one is given to
- * on_token. The cache then holds the prompt and the tokens that were given out, but for the last one
- * where the length ended it. */
+ * on_token. The cache then holds the prompt and the tokens that were given out, but for the last
+ * one where the length ended it. */
 MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation *g);
 
 /* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */

@@ -182,6 +182,6 @@ struct arr *g_sum(struct lm_graph *g, struct arr *a, int axis, bool keepdims)
 
 struct arr *g_argmax(struct lm_graph *g, struct arr *a)
 {
-    MAKE(g, ops_arg_reduce(&out, true, a,
-                           &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, false }, g->s));
+    MAKE(g,
+         ops_arg_reduce(&out, true, a, &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, false }, g->s));
 }

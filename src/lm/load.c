@@ -5,25 +5,26 @@
 
 #include "lm/rope.h"
 
-#define NAME_MAX_LENGTH 192
+#define MODULE_LENGTH 160
+#define NAME_LENGTH (MODULE_LENGTH + 16)
 
 struct loader {
     const struct lm_config *c;
-    struct lm_source *src;
+    struct lm_weights *src;
 };
 
 static enum err get(struct loader *l, struct arr **out, const char *module, const char *part,
                     const struct shp *shape)
 {
-    char name[NAME_MAX_LENGTH];
+    char name[NAME_LENGTH];
 
     snprintf(name, sizeof name, "%s.%s", module, part);
-    return source_get(out, l->src, name, shape);
+    return weights_get(out, l->src, name, shape);
 }
 
 static bool has(struct loader *l, const char *module, const char *part)
 {
-    char name[NAME_MAX_LENGTH];
+    char name[NAME_LENGTH];
 
     snprintf(name, sizeof name, "%s.%s", module, part);
     return l->src->has(l->src, name);
@@ -89,7 +90,7 @@ static enum err load_norm(struct loader *l, struct arr **out, const char *module
 
 /* "model.layers.N." and the rest. */
 struct module_name {
-    char text[NAME_MAX_LENGTH];
+    char text[MODULE_LENGTH];
 };
 
 static struct module_name layer_module(int layer, const char *rest)
@@ -171,7 +172,7 @@ out:
     return err;
 }
 
-enum err load_weights(struct lm_model *m, struct lm_source *src)
+enum err load_weights(struct lm_model *m, struct lm_weights *src)
 {
     const struct lm_config *c = &m->config;
     struct loader l = { c, src };
@@ -190,7 +191,7 @@ out:
 
 /* ---- the model's life ---- */
 
-enum err model_new(struct lm_model **out, struct lm_config *config, struct lm_source *src)
+enum err model_new(struct lm_model **out, struct lm_config *config, struct lm_weights *src)
 {
     struct lm_model *m = mem_alloc(sizeof *m);
     enum err err = ERR_NO_MEMORY;

@@ -4,4 +4,4 @@
 #include "lm/model.h"
 
 /* Fills the weights of m, whose config is set. After a failure model_destroy cleans up. */
-MUST_CHECK enum err load_weights(struct lm_model *m, struct lm_source *src);
+MUST_CHECK enum err load_weights(struct lm_model *m, struct lm_weights *src);

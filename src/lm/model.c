@@ -10,12 +10,12 @@
 /* The packed weight as the ops want it; refers to l. */
 static struct ops_packed packed(const struct lm_linear *l)
 {
-    return (struct ops_packed){ .w = l->weight,
-                                .scales = l->scales,
-                                .biases = l->biases,
-                                .q = { .group_size = &l->quant.group_size,
-                                       .bits = &l->quant.bits,
-                                       .mode = l->quant.mode } };
+    return (struct ops_packed){
+        .w = l->weight,
+        .scales = l->scales,
+        .biases = l->biases,
+        .q = { .group_size = &l->quant.group_size, .bits = &l->quant.bits, .mode = l->quant.mode }
+    };
 }
 
 static struct arr *quantized_matmul(struct lm_graph *g, struct arr *x, const struct lm_linear *l)
@@ -125,9 +125,8 @@ static struct arr *expert_linear(struct lm_graph *g, struct arr *x, const struct
         return NULL;
     if (l->quant.bits) {
         struct ops_packed w = packed(l);
-        err = ops_gather_qmm(&y, x, &w,
-                             &(struct ops_gather_qmm){ .rhs_indices = experts, .transpose = true },
-                             g->s);
+        err = ops_gather_qmm(
+            &y, x, &w, &(struct ops_gather_qmm){ .rhs_indices = experts, .transpose = true }, g->s);
     } else {
         struct arr *w = g_transpose(g, l->weight, SHAPE(0, 2, 1));
         err = g->err ? g->err
@@ -184,8 +183,7 @@ static struct arr *run_layer(struct lm_graph *g, const struct lm_model *m, struc
     const struct lm_layer *l = &m->layer[layer];
     float eps = m->config.norm_eps;
 
-    x = g_binary(g, OP_ADD, x,
-                 attention(g, m, g_rms_norm(g, x, l->input_norm, eps), layer, cache));
+    x = g_binary(g, OP_ADD, x, attention(g, m, g_rms_norm(g, x, l->input_norm, eps), layer, cache));
     struct arr *h = g_rms_norm(g, x, l->post_norm, eps);
     h = l->is_sparse ? mixture(g, &m->config, h, l) : mlp(g, h, &l->mlp);
     return g_binary(g, OP_ADD, x, h);

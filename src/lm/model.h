@@ -4,7 +4,7 @@
 #include "lm/cache.h"
 #include "lm/config.h"
 #include "lm/graph.h"
-#include "lm/source.h"
+#include "lm/weights.h"
 
 /* y = x W^T + b; W packed if quant.bits is not 0. */
 struct lm_linear {
@@ -41,7 +41,7 @@ struct lm_model {
 
 /* Asks src for all weights. Takes over config. Nothing is evaluated. */
 MUST_CHECK enum err model_new(struct lm_model **out, struct lm_config *config,
-                              struct lm_source *src);
+                              struct lm_weights *src);
 void model_destroy(struct lm_model **m);
 
 /* All weights, for one evaluation before the first token. Calls fn until it fails. */

@@ -55,8 +55,8 @@ enum err rope_prepare(struct lm_model *m)
         return ERR_NO_MEMORY;
     for (int i = 0; i < dims / 2; i++) {
         double freq = pow((double)r->base, 2.0 * i / dims);
-        freqs[i] = (float)(r->kind == LM_ROPE_LLAMA3 ? llama3_freq(r, freq)
-                                                     : yarn_freq(r, dims, i, freq));
+        freqs[i] =
+            (float)(r->kind == LM_ROPE_LLAMA3 ? llama3_freq(r, freq) : yarn_freq(r, dims, i, freq));
     }
     if (r->kind == LM_ROPE_YARN)
         m->rope_mscale =

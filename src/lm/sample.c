@@ -55,8 +55,8 @@ static struct arr *last_axis(struct lm_graph *g, enum reduce_kind kind, struct a
 
     if (g->err)
         return NULL;
-    enum err err = ops_reduce(&out, kind, a,
-                              &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, true }, g->s);
+    enum err err =
+        ops_reduce(&out, kind, a, &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, true }, g->s);
     return graph_own(g, out, err);
 }
 
@@ -76,9 +76,8 @@ static struct arr *cumulative(struct lm_graph *g, struct arr *a)
 
     if (g->err)
         return NULL;
-    enum err err = ops_scan(&out, a, &(struct ops_scan){ .kind = SCAN_SUM, .axis = -1,
-                                                         .inclusive = true },
-                            g->s);
+    enum err err = ops_scan(
+        &out, a, &(struct ops_scan){ .kind = SCAN_SUM, .axis = -1, .inclusive = true }, g->s);
     return graph_own(g, out, err);
 }
 
@@ -102,8 +101,8 @@ static struct arr *penalise(struct lm_graph *g, struct arr *logits, struct arr *
                      g->s);
     seen = graph_own(g, seen, err);
     struct arr *is_positive = g_binary(g, OP_GREATER, logits, number(g, 0, DT_FLOAT32));
-    struct arr *less = where(g, is_positive, g_scale(g, logits, 1 / (double)by),
-                             g_scale(g, logits, (double)by));
+    struct arr *less =
+        where(g, is_positive, g_scale(g, logits, 1 / (double)by), g_scale(g, logits, (double)by));
     return where(g, seen, less, logits);
 }
 
@@ -113,8 +112,7 @@ static struct arr *keep_top_k(struct lm_graph *g, struct arr *logits, int32_t k)
         return logits;
     struct arr *best = NULL;
     enum err err = ops_topk(&best, logits, k, -1, g->s);
-    return keep_at_least(g, logits, logits,
-                         last_axis(g, REDUCE_MIN, graph_own(g, best, err)));
+    return keep_at_least(g, logits, logits, last_axis(g, REDUCE_MIN, graph_own(g, best, err)));
 }
 
 /* The likeliest tokens whose probabilities add up to p: of the sorted ones those before which less
@@ -123,8 +121,8 @@ static struct arr *keep_top_p(struct lm_graph *g, struct arr *logits, float p)
 {
     struct arr *probs = g_softmax(g, logits, true);
     struct arr *ascending = sorted(g, probs);
-    struct arr *kept = g_binary(g, OP_GREATER, cumulative(g, ascending),
-                                number(g, 1 - (double)p, DT_FLOAT32));
+    struct arr *kept =
+        g_binary(g, OP_GREATER, cumulative(g, ascending), number(g, 1 - (double)p, DT_FLOAT32));
     struct arr *least =
         last_axis(g, REDUCE_MIN, where(g, kept, ascending, number(g, INFINITY, DT_FLOAT32)));
 

@@ -4,10 +4,10 @@
 #include "lm/graph.h"
 
 struct lm_sampling {
-    float temperature; /* 0: always the most likely one */
-    float top_p;       /* likeliest tokens that make up this much; 0 or 1: all */
-    float min_p;       /* at least this share of the likeliest one's probability; 0: all */
-    int32_t top_k;     /* so many likeliest tokens; 0: all */
+    float temperature;          /* 0: always the most likely one */
+    float top_p;                /* likeliest tokens that make up this much; 0 or 1: all */
+    float min_p;                /* at least this share of the likeliest one's probability; 0: all */
+    int32_t top_k;              /* so many likeliest tokens; 0: all */
     float repetition_penalty;   /* 1: none */
     int32_t repetition_context; /* tokens it looks back */
 };

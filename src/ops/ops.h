@@ -361,6 +361,13 @@ struct ops_sdpa {
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
 
+/* For each pair of indices, which broadcast, the product of that matrix of a and of b. */
+struct ops_gather_mm {
+    struct arr *lhs_indices, *rhs_indices; /* NULL: all matrices in order */
+};
+MUST_CHECK enum err ops_gather_mm(struct arr **out, struct arr *a, struct arr *b,
+                                  const struct ops_gather_mm *g, struct strm *s);
+
 /* ---- random numbers (contract section 8) ----
  * key NULL draws from the calling thread's sequence. */
 

@@ -1,4 +1,4 @@
-#include "lm/source.h"
+#include "lm/weights.h"
 
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ static void shape_text(char *text, size_t size, const int32_t *d, int n)
         snprintf(text + at, size - at, ")");
 }
 
-enum err source_get(struct arr **out, struct lm_source *src, const char *name,
-                    const struct shp *shape)
+enum err weights_get(struct arr **out, struct lm_weights *src, const char *name,
+                     const struct shp *shape)
 {
     struct arr *a = NULL;
     char have[64], want[64];
@@ -32,7 +32,7 @@ enum err source_get(struct arr **out, struct lm_source *src, const char *name,
     return ERR_OK;
 }
 
-void source_destroy(struct lm_source **src)
+void weights_destroy(struct lm_weights **src)
 {
     if (*src)
         (*src)->destroy(*src);

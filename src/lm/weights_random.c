@@ -1,13 +1,13 @@
 /* Random weights of a model's shape, for benches and tests. */
 #include "core/hash.h"
 #include "lm/graph.h"
-#include "lm/source.h"
+#include "lm/weights.h"
 
 /* Spread of a weight: what common initialisations use. */
 #define SPREAD 0.02
 
-struct random_source {
-    struct lm_source base;
+struct random_weights {
+    struct lm_weights base;
     struct lm_config config; /* borrows the caller's */
     uint64_t seed;
     struct strm *s;
@@ -21,7 +21,7 @@ static bool ends_with(const char *name, const char *part)
 }
 
 /* How the module that a tensor belongs to is packed. Norms are not. */
-static struct lm_quant quant_of(const struct random_source *r, const char *name)
+static struct lm_quant quant_of(const struct random_weights *r, const char *name)
 {
     struct lm_quant q = { 0 };
     char module[192];
@@ -37,9 +37,9 @@ static struct lm_quant quant_of(const struct random_source *r, const char *name)
     return q;
 }
 
-static bool random_has(struct lm_source *src, const char *name)
+static bool random_has(struct lm_weights *src, const char *name)
 {
-    struct lm_quant q = quant_of((struct random_source *)src, name);
+    struct lm_quant q = quant_of((struct random_weights *)src, name);
 
     if (ends_with(name, ".scales"))
         return q.bits != 0;
@@ -101,10 +101,10 @@ static struct arr *packed_part(struct lm_graph *g, const struct lm_quant *q, con
     return constant(g, shape, ends_with(name, ".scales") ? scale : -scale * most / 2, DT_BFLOAT16);
 }
 
-static enum err random_get(struct lm_source *src, struct arr **out, const char *name,
+static enum err random_get(struct lm_weights *src, struct arr **out, const char *name,
                            const struct shp *want)
 {
-    struct random_source *r = (struct random_source *)src;
+    struct random_weights *r = (struct random_weights *)src;
     struct lm_quant q = quant_of(r, name);
     struct ints shape = { want->d, (size_t)want->ndim };
     struct lm_graph g;
@@ -121,22 +121,21 @@ static enum err random_get(struct lm_source *src, struct arr **out, const char *
     return graph_end(&g);
 }
 
-static void random_destroy(struct lm_source *src)
+static void random_destroy(struct lm_weights *src)
 {
     mem_free(src);
 }
 
-enum err source_random(struct lm_source **out, const struct lm_config *c, uint64_t seed,
-                       struct strm *s)
+enum err weights_random(struct lm_weights **out, const struct lm_config *c, uint64_t seed,
+                        struct strm *s)
 {
-    struct random_source *r = mem_alloc(sizeof *r);
+    struct random_weights *r = mem_alloc(sizeof *r);
 
     if (!r)
         return ERR_NO_MEMORY;
-    *r = (struct random_source){ .base = { random_has, random_get, random_destroy },
-                                 .config = *c,
-                                 .seed = seed,
-                                 .s = s };
+    *r = (struct random_weights){
+        .base = { random_has, random_get, random_destroy }, .config = *c, .seed = seed, .s = s
+    };
     *out = &r->base;
     return ERR_OK;
 }

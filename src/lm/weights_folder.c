@@ -1,0 +1,149 @@
+/* Weights from the safetensors files of a model folder. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/json.h"
+#include "io/io.h"
+#include "lm/weights.h"
+
+#define PATH_LENGTH 4096
+
+struct folder_weights {
+    struct lm_weights base;
+    char *folder;
+    struct io_arrays arrays; /* by name once all files are read */
+};
+
+static enum err path_in(char *path, const char *folder, const char *file)
+{
+    if ((size_t)snprintf(path, PATH_LENGTH, "%s/%s", folder, file) >= PATH_LENGTH)
+        return err_set(ERR_ARG, "the path is too long: %s/%s", folder, file);
+    return ERR_OK;
+}
+
+static enum err read_file(struct folder_weights *w, const char *file, struct strm *s)
+{
+    struct io_arrays found = { 0 };
+    struct io_texts metadata = { 0 };
+    struct source *src = NULL;
+    char path[PATH_LENGTH];
+    enum err err;
+
+    TRY(path_in(path, w->folder, file));
+    TRY(source_open(&src, path));
+    TRY(io_load_safetensors(&found, &metadata, src, s));
+    for (size_t i = 0; i < found.list.n; i++)
+        TRY(io_arrays_add(&w->arrays, found.list.v[i].name, arr_ref(found.list.v[i].arr)));
+out:
+    source_unref(&src);
+    io_arrays_fini(&found);
+    io_texts_fini(&metadata);
+    return err;
+}
+
+/* ---- shards ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The index names the file of every tensor; each file is read once. */
+static enum err read_shards(struct folder_weights *w, const char *index, struct strm *s)
+{
+    VEC(const char *) files = { 0 };
+    struct json_doc *doc = NULL;
+    struct json map;
+    enum err err;
+
+    TRY(json_load(&doc, index));
+    TRY(json_get(&map, json_root(doc), "weight_map", JSON_OBJECT));
+    JSON_EACH(entry, map)
+    {
+        const char *file;
+        TRY(json_string(&file, entry));
+        if (strchr(file, '/')) {
+            err = json_fail(entry, "'%s' is not a file of the folder", file);
+            goto out;
+        }
+        TRY(VEC_PUSH(&files, file));
+    }
+    if (files.n)
+        qsort(files.v, files.n, sizeof *files.v, by_text);
+    for (size_t i = 0; i < files.n; i++)
+        if (i == 0 || strcmp(files.v[i], files.v[i - 1]) != 0)
+            TRY(read_file(w, files.v[i], s));
+out:
+    VEC_FINI(&files);
+    json_destroy(&doc);
+    return err;
+}
+
+/* ---- lookup ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct io_array *)a)->name, ((const struct io_array *)b)->name);
+}
+
+static struct arr *find(const struct folder_weights *w, const char *name)
+{
+    struct io_array key = { .name = (char *)name };
+    struct io_array *found =
+        w->arrays.list.n ? bsearch(&key, w->arrays.list.v, w->arrays.list.n, sizeof key, by_name)
+                         : NULL;
+
+    return found ? found->arr : NULL;
+}
+
+static bool folder_has(struct lm_weights *base, const char *name)
+{
+    return find((struct folder_weights *)base, name) != NULL;
+}
+
+static enum err folder_get(struct lm_weights *base, struct arr **out, const char *name,
+                           const struct shp *shape)
+{
+    struct folder_weights *w = (struct folder_weights *)base;
+    struct arr *a = find(w, name);
+
+    (void)shape;
+    if (!a)
+        return err_set(ERR_ARG, "%s has no tensor %s, which the config asks for", w->folder, name);
+    *out = arr_ref(a);
+    return ERR_OK;
+}
+
+static void folder_destroy(struct lm_weights *base)
+{
+    struct folder_weights *w = (struct folder_weights *)base;
+
+    io_arrays_fini(&w->arrays);
+    mem_free(w->folder);
+    mem_free(w);
+}
+
+enum err weights_open_folder(struct lm_weights **out, const char *folder, struct strm *s)
+{
+    struct folder_weights *w = mem_alloc(sizeof *w);
+    char index[PATH_LENGTH];
+    struct stat st;
+    enum err err = ERR_NO_MEMORY;
+
+    if (!w)
+        return ERR_NO_MEMORY;
+    w->base = (struct lm_weights){ folder_has, folder_get, folder_destroy };
+    if (!(w->folder = mem_strdup(folder)))
+        goto out;
+    TRY(path_in(index, folder, "model.safetensors.index.json"));
+    TRY(stat(index, &st) == 0 ? read_shards(w, index, s) : read_file(w, "model.safetensors", s));
+    TRY(io_arrays_check_unique(&w->arrays, folder));
+    if (w->arrays.list.n)
+        qsort(w->arrays.list.v, w->arrays.list.n, sizeof *w->arrays.list.v, by_name);
+    *out = &w->base;
+    w = NULL;
+out:
+    if (w)
+        folder_destroy(&w->base);
+    return err;
+}
