@@ -6,4 +6,6 @@ int cmd_info(int argc, char **argv);
 int cmd_ops(int argc, char **argv);
 int cmd_gates(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_chat(int argc, char **argv);
+int cmd_generate(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);

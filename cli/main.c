@@ -14,6 +14,8 @@ static const struct command {
     int (*run)(int argc, char **argv);
     const char *text;
 } commands[] = {
+    { "generate", cmd_generate, "write a model's answer to a prompt" },
+    { "chat", cmd_chat, "talk with a model" },
     { "info", cmd_info, "show the devices, their drivers, memory and capabilities" },
     { "ops", cmd_ops, "list the ops and the backends that run them" },
     { "gates", cmd_gates, "list the settings and their values" },

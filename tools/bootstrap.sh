@@ -28,6 +28,7 @@ libcjson-dev                   JSON: model settings, safetensors headers
 zlib1g-dev                     compressed npz archives
 libpcre2-dev                   patterns of tokenizers
 libutf8proc-dev                Unicode normal forms for tokenizers
+libedit-dev                    line editing of `mlx chat`
 libcmocka-dev                  C unit tests
 "
 names=$(awk 'NF { print $1 }' <<<"$packages")
@@ -45,7 +46,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in cc c++ cmake ninja pkg-config python3 clang-format glslc spirv-val; do
         command -v "$tool" >/dev/null || absent="$absent $tool"
     done
-    for module in openblas libcjson zlib libpcre2-8 libutf8proc cmocka; do
+    for module in openblas libcjson zlib libpcre2-8 libutf8proc libedit cmocka; do
         pkg-config --exists "$module" 2>/dev/null || absent="$absent $module"
     done
     python3 -c "import numpy" 2>/dev/null || absent="$absent numpy"

@@ -1,0 +1,181 @@
+/* `mlx chat`: a conversation on the terminal. */
+#include <editline/readline.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/llm.h"
+
+static const char usage[] =
+    "usage: mlx chat --model DIR [options]\n\n"
+    "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C ends an\n"
+    "answer.\n\n";
+
+/* What was said so far; texts are owned. */
+struct talk {
+    VEC(struct chat_msg) msgs;
+};
+
+static enum err talk_add(struct talk *t, const char *role, const char *text)
+{
+    char *copy = mem_strdup(text);
+    enum err err = ERR_NO_MEMORY;
+
+    if (copy)
+        err = VEC_PUSH(&t->msgs, (struct chat_msg){ .role = role, .content = copy });
+    if (err)
+        mem_free(copy);
+    return err;
+}
+
+/* Forgets all from the n-th message on. */
+static void talk_cut(struct talk *t, size_t n)
+{
+    while (t->msgs.n > n)
+        mem_free((char *)t->msgs.v[--t->msgs.n].content);
+}
+
+static enum err talk_begin(struct talk *t, const struct llm_options *o)
+{
+    talk_cut(t, 0);
+    return o->system ? talk_add(t, "system", o->system) : ERR_OK;
+}
+
+/* ---- an answer ---- */
+
+static bool on_text(const char *text, size_t n, void *data)
+{
+    struct str *kept = data;
+
+    fwrite(text, 1, n, stdout);
+    fflush(stdout);
+    return str_add(kept, text, n) == ERR_OK && !llm_was_interrupted();
+}
+
+static bool on_prompt(size_t done, size_t total, void *data)
+{
+    (void)data;
+    llm_progress("prompt", done, total);
+    return !llm_was_interrupted();
+}
+
+static enum err answer(struct lm_session *s, const struct llm_options *o, struct talk *t)
+{
+    struct str text = { 0 }, kept = { 0 };
+    struct ids prompt = { 0 };
+    struct lm_stats stats;
+    enum err err;
+
+    TRY(chat_render(
+        &text, s->chat, t->msgs.v, t->msgs.n,
+        &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking }));
+    TRY(tok_encode(s->tok, text.v, text.n, false, &prompt));
+    llm_forget_interrupt();
+    TRY(session_run(s, &stats,
+                    &(struct session_request){ .prompt = &prompt,
+                                               .sampling = &o->sampling,
+                                               .max_tokens = o->max_tokens,
+                                               .stop = o->stop,
+                                               .n_stop = o->n_stop,
+                                               .on_text = on_text,
+                                               .on_prompt = on_prompt,
+                                               .data = &kept }));
+    llm_progress("prompt", 1, 1);
+    putchar('\n');
+    TRY(VEC_PUSH(&kept, '\0'));
+    err = talk_add(t, "assistant", kept.v);
+out:
+    VEC_FINI(&text);
+    VEC_FINI(&kept);
+    VEC_FINI(&prompt);
+    return err;
+}
+
+/* ---- the conversation ---- */
+
+/* A line without its end, to be freed; NULL at the end of the input. */
+static char *read_line(void)
+{
+    if (isatty(STDIN_FILENO))
+        return readline("> ");
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t n = getline(&line, &size, stdin);
+    if (n < 0) {
+        free(line);
+        return NULL;
+    }
+    if (n && line[n - 1] == '\n')
+        line[n - 1] = 0;
+    return line;
+}
+
+/* False ends the conversation. */
+static bool take_line(struct lm_session *s, const struct llm_options *o, struct talk *t,
+                      const char *line)
+{
+    size_t before = t->msgs.n;
+
+    if (strcmp(line, "/exit") == 0)
+        return false;
+    if (!line[strspn(line, " \t")])
+        return true;
+    add_history(line);
+    enum err err = strcmp(line, "/reset") == 0 ? talk_begin(t, o) : talk_add(t, "user", line);
+    if (!err && strcmp(line, "/reset") != 0)
+        err = answer(s, o, t);
+    if (err) { /* the conversation goes on as if this had not been said */
+        fprintf(stderr, "mlx: %s\n", err_text());
+        talk_cut(t, before);
+    }
+    return true;
+}
+
+static enum err converse(struct lm_session *s, const struct llm_options *o)
+{
+    struct talk t = { 0 };
+    char *line;
+    bool go_on = true;
+    enum err err;
+
+    TRY(talk_begin(&t, o));
+    llm_catch_interrupt();
+    while (go_on && (line = read_line())) {
+        go_on = take_line(s, o, &t, line);
+        free(line);
+    }
+out:
+    talk_cut(&t, 0);
+    VEC_FINI(&t.msgs);
+    return err;
+}
+
+int cmd_chat(int argc, char **argv)
+{
+    struct llm_options o;
+    struct lm_session s = { 0 };
+    enum err err;
+
+    if (!llm_parse(&o, argc, argv, true)) {
+        fprintf(stderr, "`mlx chat --help` lists the options.\n");
+        return 1;
+    }
+    if (o.help) {
+        fputs(usage, stdout);
+        llm_print_options(stdout, true);
+        return 0;
+    }
+    TRY(llm_open(&s, &o));
+    if (!s.chat) {
+        err = ERR_UNSUPPORTED; /* the text is that of opening the template */
+        goto out;
+    }
+    if (chat_note(s.chat))
+        fprintf(stderr, "mlx: %s\n", chat_note(s.chat));
+    err = converse(&s, &o);
+out:
+    if (err)
+        fprintf(stderr, "mlx: %s\n", err_text());
+    session_close(&s);
+    return err ? 1 : 0;
+}

@@ -1,0 +1,177 @@
+/* `mlx generate`: one prompt, one answer. */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/llm.h"
+#include "core/memory.h"
+#include "mlx/c/mlx.h"
+
+static const char usage[] =
+    "usage: mlx generate --model DIR --prompt TEXT [options]\n\n"
+    "Writes the answer to standard output and statistics to standard error.\n\n";
+
+/* ---- the prompt ---- */
+
+static enum err read_prompt(struct str *out, const char *text)
+{
+    size_t got;
+    enum err err = ERR_OK;
+
+    if (strcmp(text, "-") != 0)
+        return str_add_lossy(out, text, strlen(text));
+    struct str raw = { 0 };
+    do {
+        TRY(VEC_RESERVE(&raw, 65536));
+        got = fread(raw.v + raw.n, 1, raw.cap - raw.n, stdin);
+        raw.n += got;
+    } while (got);
+    err = ferror(stdin) ? err_set(ERR_RUNTIME, "standard input cannot be read")
+                        : str_add_lossy(out, raw.v, raw.n);
+out:
+    VEC_FINI(&raw);
+    return err;
+}
+
+static enum err render(struct str *out, const struct lm_session *s, const struct llm_options *o,
+                       struct str *prompt)
+{
+    struct chat_msg msgs[2];
+    size_t n = 0;
+    enum err err;
+
+    TRY(VEC_PUSH(prompt, '\0'));
+    if (o->system)
+        msgs[n++] = (struct chat_msg){ .role = "system", .content = o->system };
+    msgs[n++] = (struct chat_msg){ .role = "user", .content = prompt->v };
+    err = chat_render(
+        out, s->chat, msgs, n,
+        &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking });
+out:
+    return err;
+}
+
+static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o)
+{
+    struct str prompt = { 0 }, text = { 0 };
+    bool is_raw = o->raw || !s->chat || chat_family(s->chat) == CHAT_PLAIN;
+    enum err err;
+
+    TRY(read_prompt(&prompt, o->prompt));
+    if (is_raw) {
+        TRY(tok_encode(s->tok, prompt.v, prompt.n, true, out));
+    } else {
+        TRY(render(&text, s, o, &prompt));
+        TRY(tok_encode(s->tok, text.v, text.n, false, out));
+    }
+out:
+    VEC_FINI(&prompt);
+    VEC_FINI(&text);
+    return err;
+}
+
+/* ---- the answer ---- */
+
+static bool on_text(const char *text, size_t n, void *data)
+{
+    struct str *kept = data; /* NULL: straight to standard output */
+
+    if (kept)
+        return str_add(kept, text, n) == ERR_OK && !llm_was_interrupted();
+    fwrite(text, 1, n, stdout);
+    return fflush(stdout) == 0 && !llm_was_interrupted();
+}
+
+static bool on_prompt(size_t done, size_t total, void *data)
+{
+    (void)data;
+    llm_progress("prompt", done, total);
+    return !llm_was_interrupted();
+}
+
+static void print_json_text(const char *s, size_t n)
+{
+    putchar('"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json(const struct str *text, const struct lm_stats *s)
+{
+    static const char *const reasons[] = {
+        [LM_FINISH_LENGTH] = "length", [LM_FINISH_STOP] = "stop", [LM_FINISH_CALLER] = "stop"
+    };
+
+    printf("{\"text\": ");
+    print_json_text(text->v, text->n);
+    printf(", \"finish_reason\": \"%s\", \"prompt_tokens\": %zu, \"prompt_seconds\": %.6f, "
+           "\"generation_tokens\": %zu, \"generation_seconds\": %.6f, \"peak_memory_gb\": %.6f}\n",
+           llm_was_interrupted() ? "interrupted" : reasons[s->finish], s->prompt_tokens,
+           s->prompt_seconds, s->tokens, s->seconds, (double)memory_peak() * 1e-9);
+}
+
+static enum err answer(struct lm_session *s, const struct llm_options *o)
+{
+    struct str kept = { 0 };
+    struct ids prompt = { 0 };
+    struct lm_stats stats;
+    enum err err;
+
+    TRY(encode(&prompt, s, o));
+    llm_catch_interrupt();
+    err = session_run(s, &stats,
+                      &(struct session_request){ .prompt = &prompt,
+                                                 .sampling = &o->sampling,
+                                                 .max_tokens = o->max_tokens,
+                                                 .stop = o->stop,
+                                                 .n_stop = o->n_stop,
+                                                 .on_text = on_text,
+                                                 .on_prompt = on_prompt,
+                                                 .data = o->json ? &kept : NULL });
+    llm_progress("prompt", 1, 1);
+    if (!o->json && stats.tokens)
+        putchar('\n');
+    if (err)
+        goto out;
+    if (o->json)
+        print_json(&kept, &stats);
+    else
+        llm_print_stats(&stats);
+out:
+    VEC_FINI(&kept);
+    VEC_FINI(&prompt);
+    return err;
+}
+
+int cmd_generate(int argc, char **argv)
+{
+    struct llm_options o;
+    struct lm_session s = { 0 };
+    enum err err;
+
+    if (!llm_parse(&o, argc, argv, false)) {
+        fprintf(stderr, "`mlx generate --help` lists the options.\n");
+        return 1;
+    }
+    if (o.help) {
+        fputs(usage, stdout);
+        llm_print_options(stdout, false);
+        return 0;
+    }
+    TRY(llm_open(&s, &o));
+    if (!o.raw && s.chat && chat_note(s.chat))
+        fprintf(stderr, "mlx: %s\n", chat_note(s.chat));
+    err = answer(&s, &o);
+out:
+    if (err)
+        fprintf(stderr, "mlx: %s\n", err_text());
+    session_close(&s);
+    return err ? 1 : 0;
+}

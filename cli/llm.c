@@ -1,0 +1,312 @@
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/llm.h"
+#include "core/clock.h"
+#include "core/memory.h"
+#include "core/stream.h"
+
+/* ---- options ---- */
+
+static bool parse_number(double *out, const char *text, double least, double most)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtod(text, &end);
+    return end != text && !*end && !errno && *out >= least && *out <= most;
+}
+
+static bool set_model(struct llm_options *o, const char *v)
+{
+    o->model = v;
+    return true;
+}
+
+static bool set_prompt(struct llm_options *o, const char *v)
+{
+    o->prompt = v;
+    return true;
+}
+
+static bool set_system(struct llm_options *o, const char *v)
+{
+    o->system = v;
+    return true;
+}
+
+static bool set_int(int32_t *out, const char *v, double least)
+{
+    double n = 0;
+
+    if (!parse_number(&n, v, least, INT32_MAX) || n != floor(n))
+        return false;
+    *out = (int32_t)n;
+    return true;
+}
+
+static bool set_float(float *out, const char *v, double most)
+{
+    double n = 0;
+
+    if (!parse_number(&n, v, 0, most))
+        return false;
+    *out = (float)n;
+    return true;
+}
+
+static bool set_max_tokens(struct llm_options *o, const char *v)
+{
+    return set_int(&o->max_tokens, v, 1);
+}
+
+static bool set_temp(struct llm_options *o, const char *v)
+{
+    return set_float(&o->sampling.temperature, v, 1e6);
+}
+
+static bool set_top_p(struct llm_options *o, const char *v)
+{
+    return set_float(&o->sampling.top_p, v, 1);
+}
+
+static bool set_min_p(struct llm_options *o, const char *v)
+{
+    return set_float(&o->sampling.min_p, v, 1);
+}
+
+static bool set_top_k(struct llm_options *o, const char *v)
+{
+    return set_int(&o->sampling.top_k, v, 0);
+}
+
+static bool set_penalty(struct llm_options *o, const char *v)
+{
+    return set_float(&o->sampling.repetition_penalty, v, 1e6) && o->sampling.repetition_penalty > 0;
+}
+
+static bool set_seed(struct llm_options *o, const char *v)
+{
+    char *end;
+
+    errno = 0;
+    o->seed = strtoull(v, &end, 10);
+    o->has_seed = true;
+    return end != v && !*end && !errno && *v != '-';
+}
+
+static bool set_device(struct llm_options *o, const char *v)
+{
+    o->has_device = true;
+    o->device = strcmp(v, "cpu") == 0 ? DEV_CPU : DEV_GPU;
+    return o->device == DEV_CPU || strcmp(v, "gpu") == 0;
+}
+
+static bool set_stop(struct llm_options *o, const char *v)
+{
+    if (o->n_stop == ARRAY_LEN(o->stop) || !*v)
+        return false;
+    o->stop[o->n_stop++] = v;
+    return true;
+}
+
+static bool set_raw(struct llm_options *o, const char *v)
+{
+    (void)v;
+    o->raw = true;
+    return true;
+}
+
+static bool set_json(struct llm_options *o, const char *v)
+{
+    (void)v;
+    o->json = true;
+    return true;
+}
+
+static bool set_think(struct llm_options *o, const char *v)
+{
+    o->thinking = strcmp(v, "on") == 0 ? CHAT_THINK_ON : CHAT_THINK_OFF;
+    return o->thinking == CHAT_THINK_ON || strcmp(v, "off") == 0;
+}
+
+static const struct option {
+    const char *name, *value, *text;
+    bool (*set)(struct llm_options *o, const char *v);
+    bool in_chat;
+} options[] = {
+    { "--model", "DIR", "model folder in MLX's format", set_model, true },
+    { "--prompt", "TEXT", "what to answer or to continue; - reads standard input", set_prompt,
+      false },
+    { "--system", "TEXT", "system message", set_system, true },
+    { "--raw", NULL, "continue the prompt itself, without the model's chat template", set_raw,
+      false },
+    { "--max-tokens", "N", "longest answer in tokens (256)", set_max_tokens, true },
+    { "--temp", "X", "temperature; 0 takes the likeliest token (0)", set_temp, true },
+    { "--top-p", "X", "only the likeliest tokens that make up this probability (all)", set_top_p,
+      true },
+    { "--top-k", "N", "only so many of the likeliest tokens (all)", set_top_k, true },
+    { "--min-p", "X", "only tokens with this share of the likeliest one's probability (all)",
+      set_min_p, true },
+    { "--repetition-penalty", "X", "make recent tokens less likely (1: not at all)", set_penalty,
+      true },
+    { "--seed", "N", "for the same answer again", set_seed, true },
+    { "--stop", "TEXT", "end before this text; up to eight times", set_stop, true },
+    { "--think", "on|off", "for models that can think aloud first", set_think, true },
+    { "--device", "cpu|gpu", "where to run (gpu where there is one)", set_device, true },
+    { "--json", NULL, "answer and statistics as one JSON object", set_json, false },
+};
+
+void llm_print_options(FILE *out, bool is_chat)
+{
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        char left[40];
+        if (is_chat && !options[i].in_chat)
+            continue;
+        snprintf(left, sizeof left, "%s %s", options[i].name,
+                 options[i].value ? options[i].value : "");
+        fprintf(out, "  %-26s %s\n", left, options[i].text);
+    }
+}
+
+static const struct option *find_option(const char *name, bool is_chat)
+{
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (strcmp(options[i].name, name) == 0 && (!is_chat || options[i].in_chat))
+            return &options[i];
+    return NULL;
+}
+
+static bool complain(const char *what, const char *name, const char *rest)
+{
+    fprintf(stderr, "mlx: %s %s%s\n", what, name, rest);
+    return false;
+}
+
+bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat)
+{
+    *o = (struct llm_options){ .max_tokens = 256,
+                               .sampling = { .repetition_penalty = 1, .repetition_context = 20 } };
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            o->help = true;
+            return true;
+        }
+        const struct option *opt = find_option(argv[i], is_chat);
+        if (!opt)
+            return complain("unknown option", argv[i], "");
+        if (opt->value && i + 1 == argc)
+            return complain(argv[i], "needs a value: ", opt->value);
+        if (!opt->set(o, opt->value ? argv[i + 1] : NULL))
+            return complain(argv[i], "cannot be ", argv[i + 1]);
+        i += opt->value != NULL;
+    }
+    if (!o->model)
+        return complain("--model", "is missing", "");
+    if (!is_chat && !o->prompt)
+        return complain("--prompt", "is missing", "");
+    return true;
+}
+
+/* ---- progress ---- */
+
+#define BAR_WIDTH 40
+#define REDRAW_NS 50000000
+
+void llm_progress(const char *what, size_t done, size_t total)
+{
+    static int64_t last;
+    static bool is_shown;
+    int64_t now = clock_ns();
+
+    if (!isatty(STDERR_FILENO) || total == 0)
+        return;
+    if (done >= total) {
+        if (is_shown)
+            fprintf(stderr, "\r\033[K");
+        is_shown = false;
+        return;
+    }
+    if (is_shown && now - last < REDRAW_NS)
+        return;
+    int filled = (int)(done * BAR_WIDTH / total);
+    fprintf(stderr, "\r%s [%.*s%*s] %3zu %%", what, filled,
+            "########################################", BAR_WIDTH - filled, "", done * 100 / total);
+    fflush(stderr);
+    last = now;
+    is_shown = true;
+}
+
+static void on_load(size_t done, size_t total, void *data)
+{
+    (void)data;
+    llm_progress("loading", done, total);
+}
+
+enum err llm_open(struct lm_session *s, const struct llm_options *o)
+{
+    struct dev dev = o->has_device ? (struct dev){ .type = o->device } : dev_default();
+    struct strm *stream;
+    enum err err;
+
+    TRY(sampling_check(&o->sampling));
+    TRY(strm_default(&stream, dev));
+    if (o->has_seed)
+        TRY(ops_random_seed(o->seed));
+    err = session_open(
+        s, &(struct session_params){ .path = o->model, .stream = stream, .on_load = on_load });
+out:
+    return err;
+}
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void llm_catch_interrupt(void)
+{
+    struct sigaction a = { .sa_handler = on_interrupt };
+
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+}
+
+bool llm_was_interrupted(void)
+{
+    return interrupted;
+}
+
+void llm_forget_interrupt(void)
+{
+    interrupted = 0;
+}
+
+/* ---- statistics ---- */
+
+static double rate(size_t n, double seconds)
+{
+    return seconds > 0 ? (double)n / seconds : 0;
+}
+
+void llm_print_stats(const struct lm_stats *s)
+{
+    size_t after_first = s->tokens > 0 ? s->tokens - 1 : 0;
+
+    fprintf(stderr, "==========\n");
+    fprintf(stderr, "Prompt: %zu tokens, %.3f tokens-per-sec\n", s->prompt_tokens,
+            rate(s->prompt_tokens, s->prompt_seconds));
+    fprintf(stderr, "Generation: %zu tokens, %.3f tokens-per-sec\n", s->tokens,
+            rate(after_first, s->seconds));
+    fprintf(stderr, "Peak memory: %.3f GB\n", (double)memory_peak() * 1e-9);
+}

@@ -1,0 +1,209 @@
+#include "lm/session.h"
+
+#include "core/eval.h"
+
+/* ---- opening ---- */
+
+struct loading {
+    const struct session_params *p;
+    size_t done, total;
+};
+
+static enum err count_weight(struct arr *w, void *data)
+{
+    (void)w;
+    ((struct loading *)data)->total++;
+    return ERR_OK;
+}
+
+/* One by one, so that each is complete before the next is read and memory holds each of them once.
+ */
+static enum err load_weight(struct arr *w, void *data)
+{
+    struct loading *l = data;
+    enum err err = eval_arrays(&w, 1, false);
+
+    l->done++;
+    if (!err && l->p->on_load)
+        l->p->on_load(l->done, l->total, l->p->data);
+    return err;
+}
+
+static enum err open_model(struct lm_session *s, const struct session_params *p)
+{
+    struct lm_config config = { 0 };
+    struct lm_weights *weights = NULL;
+    struct loading loading = { .p = p };
+    enum err err;
+
+    TRY(config_load(&config, p->path));
+    TRY(weights_open_folder(&weights, p->path, p->stream));
+    TRY(model_new(&s->model, &config, weights));
+    weights_destroy(&weights); /* what the model does not use goes before anything is read */
+    TRY(model_each_weight(s->model, count_weight, &loading));
+    TRY(model_each_weight(s->model, load_weight, &loading));
+out:
+    weights_destroy(&weights);
+    config_fini(&config);
+    return err;
+}
+
+enum err session_open(struct lm_session *s, const struct session_params *p)
+{
+    enum err err;
+
+    *s = (struct lm_session){ .stream = p->stream };
+    TRY(tok_load(&s->tok, p->path));
+    TRY(open_model(s, p));
+    TRY(cache_init(&s->cache, s->model->config.layers));
+    err = chat_create_for(&s->chat, s->tok);
+    if (err == ERR_UNSUPPORTED) /* raw prompts still work */
+        err = ERR_OK;
+out:
+    if (err)
+        session_close(s);
+    return err;
+}
+
+void session_close(struct lm_session *s)
+{
+    cache_fini(&s->cache);
+    VEC_FINI(&s->held);
+    chat_destroy(&s->chat);
+    tok_destroy(&s->tok);
+    model_destroy(&s->model);
+}
+
+/* ---- text ---- */
+
+/* Text on its way to the caller: what may become a stop text is held back. */
+struct outlet {
+    const struct session_request *r;
+    struct tok_stream *stream;
+    struct lm_session *session;
+    struct str text;
+    enum err err;
+};
+
+/* Where the first stop text begins, or n. */
+static size_t find_stop(const struct outlet *o)
+{
+    size_t first = o->text.n;
+
+    for (size_t i = 0; i < o->r->n_stop; i++) {
+        size_t n = strlen(o->r->stop[i]);
+        for (size_t at = 0; n && at + n <= o->text.n && at < first; at++)
+            if (memcmp(o->text.v + at, o->r->stop[i], n) == 0)
+                first = at;
+    }
+    return first;
+}
+
+/* How much of the end could be the beginning of a stop text. */
+static size_t held_back(const struct outlet *o)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < o->r->n_stop; i++)
+        for (size_t n = strlen(o->r->stop[i]); n-- > most + 1;)
+            if (n <= o->text.n && memcmp(o->text.v + o->text.n - n, o->r->stop[i], n) == 0) {
+                most = n;
+                break;
+            }
+    return most;
+}
+
+/* Gives out what can be; false ends the answer. */
+static bool pour(struct outlet *o, bool is_end)
+{
+    size_t stop = find_stop(o), n = stop;
+    bool go_on = stop == o->text.n;
+
+    if (go_on && !is_end)
+        n -= held_back(o);
+    if (n && !o->r->on_text(o->text.v, n, o->r->data))
+        go_on = false;
+    memmove(o->text.v, o->text.v + n, o->text.n - n);
+    o->text.n = stop < o->text.n ? 0 : o->text.n - n;
+    return go_on;
+}
+
+static bool on_token(int32_t id, void *data)
+{
+    struct outlet *o = data;
+
+    o->err = VEC_PUSH(&o->session->held, id);
+    if (!o->err)
+        o->err = tok_stream_add(o->stream, id, &o->text);
+    return !o->err && (!o->text.n || pour(o, false));
+}
+
+static bool on_prompt(size_t done, size_t total, void *data)
+{
+    const struct outlet *o = data;
+
+    return !o->r->on_prompt || o->r->on_prompt(done, total, o->r->data);
+}
+
+/* ---- running ---- */
+
+/* Goes back to what prompt and cache have in common, but for one token, which makes the first
+ * logits.
+ */
+static size_t keep_common(struct lm_session *s, const struct ids *prompt)
+{
+    size_t n = 0, most = MIN(s->held.n, (size_t)s->cache.used);
+
+    while (n < most && n + 1 < prompt->n && s->held.v[n] == prompt->v[n])
+        n++;
+    cache_trim(&s->cache, (int32_t)n);
+    if (n == 0)
+        cache_reset(&s->cache);
+    s->held.n = n;
+    return n;
+}
+
+static enum err hold_prompt(struct lm_session *s, const struct ids *prompt, size_t from)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = from; i < prompt->n; i++)
+        TRY(VEC_PUSH(&s->held, prompt->v[i]));
+out:
+    return err;
+}
+
+enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct session_request *r)
+{
+    const struct tok_info *info = tok_info(s->tok);
+    struct outlet o = { .r = r, .session = s };
+    size_t common = keep_common(s, r->prompt);
+    struct lm_generation g = { .model = s->model,
+                               .cache = &s->cache,
+                               .stream = s->stream,
+                               .prompt = r->prompt->v + common,
+                               .n_prompt = r->prompt->n - common,
+                               .sampling = r->sampling,
+                               .chunk = LM_CHUNK,
+                               .max_tokens = r->max_tokens,
+                               .eos = info->eos_ids.v,
+                               .n_eos = info->eos_ids.n,
+                               .on_token = on_token,
+                               .on_prompt = on_prompt,
+                               .data = &o };
+    enum err err;
+
+    *stats = (struct lm_stats){ 0 };
+    TRY(tok_stream_create(&o.stream, s->tok, true));
+    TRY(hold_prompt(s, r->prompt, common));
+    TRY(generate(stats, &g));
+    TRY(o.err);
+    if (stats->finish != LM_FINISH_CALLER) {
+        TRY(tok_stream_end(o.stream, &o.text));
+        pour(&o, true);
+    }
+out:
+    tok_stream_destroy(&o.stream);
+    VEC_FINI(&o.text);
+    return err;
+}

@@ -1,0 +1,44 @@
+/* A model that is ready to talk: weights on a device, tokenizer, chat template, cache. */
+#pragma once
+
+#include "lm/chat.h"
+#include "lm/generate.h"
+#include "lm/tokenizer.h"
+
+struct lm_session {
+    struct lm_model *model;
+    struct tok *tok;
+    struct chat *chat; /* NULL: the model has no template that is known; chat_text says why */
+    struct lm_cache cache;
+    struct ids held; /* tokens that the cache holds */
+    struct strm *stream;
+};
+
+/* Opens a folder and brings the weights to the stream's device. on_load may be NULL; it is told how
+ * many of all weights are there. */
+struct session_params {
+    const char *path;
+    struct strm *stream;
+    void (*on_load)(size_t done, size_t total, void *data);
+    void *data;
+};
+MUST_CHECK enum err session_open(struct lm_session *s, const struct session_params *p);
+void session_close(struct lm_session *s);
+
+/* One answer. */
+struct session_request {
+    const struct ids *prompt;
+    const struct lm_sampling *sampling;
+    int32_t max_tokens;
+    const char *const *stop; /* texts that end the answer and are not part of it */
+    size_t n_stop;
+    /* Called with text that is complete UTF-8; false ends the answer. */
+    bool (*on_text)(const char *text, size_t n, void *data);
+    bool (*on_prompt)(size_t done, size_t total, void *data); /* may be NULL; false ends */
+    void *data;
+};
+
+/* Runs a request. What the prompt has in common with the tokens of the last request is not computed
+ * again. */
+MUST_CHECK enum err session_run(struct lm_session *s, struct lm_stats *stats,
+                                const struct session_request *r);
