@@ -6,6 +6,7 @@
 #include "backend/common/buffer_cache.h"
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/fault.h"
+#include "backend/vulkan/record.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/suballoc.h"
 #include "core/gate.h"
@@ -430,6 +431,9 @@ static enum err alloc(struct vk_buf **out, enum vk_mem mem, size_t size, bool co
         memory_acquire(b->base.size);
     if (!cached)
         buf_cache_enforce_limit(cache);
+    if (mem == VK_MEM_DEVICE && gate_on(GATE_VK_RECORD))
+        vk_rec_add(
+            &(struct vk_rec){ .kind = VK_REC_ALLOC, .addr = b->base.addr, .size = b->base.size });
     *out = b;
     return ERR_OK;
 }

@@ -33,15 +33,30 @@ enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
 
 static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, uint32_t group)
 {
+    struct vk_strm *s = stream_of(e);
+
     if (!gate_on(GATE_VK_RECORD))
         return;
     vk_rec_add(&(struct vk_rec){ .kind = kind,
-                                 .stream = atomic_load(&stream_of(e)->strm)->index,
+                                 .stream = atomic_load(&s->strm)->index,
                                  .group = group,
                                  .addr = r.lo,
                                  .size = r.hi - r.lo,
                                  .dispatch = e->dispatches,
-                                 .command = e->stamp });
+                                 .ticket = atomic_load(&s->committed) + 1 });
+}
+
+void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, bool is_queued)
+{
+    struct vk_strm *s = stream_of(e);
+
+    if (gate_on(GATE_VK_RECORD))
+        vk_rec_add(&(struct vk_rec){ .kind = is_queued ? VK_REC_QUEUED : VK_REC_WAIT,
+                                     .stream = atomic_load(&s->strm)->index,
+                                     .dispatch = e->dispatches,
+                                     .ticket = atomic_load(&s->committed) + 1,
+                                     .other = ev->strm->index,
+                                     .other_ticket = ev->ticket });
 }
 
 void vk_enc_forget(struct vk_enc *e)
@@ -222,7 +237,7 @@ static void emit_barrier(struct vk_enc *e)
                                                               VK_ACCESS_SHADER_WRITE_BIT };
 
     hazard_clear(&e->hazard);
-    if (vk_rec_drops_this())
+    if (vk_rec_drops_barrier())
         return;
     /* Also the execution dependency that a write after a read needs. */
     vk.CmdPipelineBarrier(e->slot->cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "backend/vulkan/fault.h"
+#include "backend/vulkan/record.h"
 
 enum err vk_ev_record(struct strm *strm, struct ev *e)
 {
@@ -13,12 +14,18 @@ enum err vk_ev_record(struct strm *strm, struct ev *e)
     return ERR_OK;
 }
 
+static void see(struct ev *e)
+{
+    vk_rec_commit(VK_REC_SEEN, e->strm->index, e->ticket);
+    atomic_store(&e->done, true);
+}
+
 enum err vk_ev_wait(struct ev *e)
 {
     enum err err = vk_strm_wait_ticket(vk_strm_of(e->strm), e->ticket);
 
     if (!err)
-        atomic_store(&e->done, true);
+        see(e);
     return err;
 }
 
@@ -30,7 +37,7 @@ enum err vk_ev_query(bool *done, struct ev *e)
         vk_strm_reap(s);
     *done = atomic_load(&s->completed) >= e->ticket;
     if (*done)
-        atomic_store(&e->done, true);
+        see(e);
     return ERR_OK;
 }
 
@@ -48,6 +55,7 @@ static enum err wait_for_gpu(struct vk_strm *s, struct ev *e)
     if (!is_other_queue)
         vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
     TRY(vk_strm_depend(s, (struct vk_dep){ e, .uses_semaphore = is_other_queue }));
+    vk_enc_note_wait(&s->enc, e, !is_other_queue);
 out:
     return err;
 }
@@ -83,7 +91,11 @@ enum err vk_strm_wait(struct strm *strm, struct ev *e)
     struct vk_strm *s = vk_strm_of(strm);
     bool is_gpu = e->strm->be == &be_vulkan;
 
-    if (is_over(e, is_gpu) || vk_strm_depends(s, e))
+    if (vk_strm_depends(s, e) || (is_gpu && vk_rec_drops_wait()))
         return ERR_OK;
-    return is_gpu ? wait_for_gpu(s, e) : wait_for_host(s, e);
+    if (!is_over(e, is_gpu))
+        return is_gpu ? wait_for_gpu(s, e) : wait_for_host(s, e);
+    if (is_gpu)
+        vk_enc_note_wait(&s->enc, e, false);
+    return ERR_OK;
 }

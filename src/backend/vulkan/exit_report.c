@@ -22,8 +22,7 @@ static void report_hazards(void)
         return;
     }
     fprintf(stderr, "mlx: hazards: %zu in %zu dispatches; needless barriers: %zu of %zu%s%s\n",
-            r.raw + r.war + r.waw, r.dispatches, r.needless, r.barriers, r.text[0] ? "; " : "",
-            r.text);
+            hazard_count(&r), r.dispatches, r.needless, r.barriers, r.text[0] ? "; " : "", r.text);
 }
 
 static void report(void)

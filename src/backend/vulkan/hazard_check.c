@@ -2,23 +2,9 @@
 
 #include <stdio.h>
 
-#include "core/mem.h"
+#include "backend/vulkan/hazard_lanes.h"
 
-/* Epochs are the stretches between barriers, numbered from 1 over all streams; 0 marks entries that
- * do not take part (accesses that were never dispatched). */
-struct check {
-    const struct vk_rec *rec;
-    size_t n;
-    uint32_t *epoch;
-    struct hazard_report *out;
-};
-
-static bool is_access(const struct vk_rec *r)
-{
-    return r->kind == VK_REC_READ || r->kind == VK_REC_WRITE;
-}
-
-static bool conflict(const struct vk_rec *a, const struct vk_rec *b)
+bool rec_conflict(const struct vk_rec *a, const struct vk_rec *b)
 {
     if (a->kind == VK_REC_READ && b->kind == VK_REC_READ)
         return false;
@@ -27,53 +13,117 @@ static bool conflict(const struct vk_rec *a, const struct vk_rec *b)
     return a->addr < b->addr + b->size && b->addr < a->addr + a->size;
 }
 
-static void report(struct hazard_report *out, const char *what, const struct vk_rec *a,
-                   const struct vk_rec *b)
+void hazard_found(struct hazard_report *out, const char *what, const struct vk_rec *a,
+                  const struct vk_rec *b)
 {
     if (!out->text[0])
         snprintf(out->text, sizeof out->text,
-                 "%s: stream %d, dispatches %llu and %llu, [%#llx + %llu) and [%#llx + %llu)", what,
-                 b->stream, (unsigned long long)a->dispatch, (unsigned long long)b->dispatch,
-                 (unsigned long long)a->addr, (unsigned long long)a->size,
+                 "%s: stream %d dispatch %llu [%#llx + %llu), stream %d dispatch %llu [%#llx + "
+                 "%llu)",
+                 what, a->stream, (unsigned long long)a->dispatch, (unsigned long long)a->addr,
+                 (unsigned long long)a->size, b->stream, (unsigned long long)b->dispatch,
                  (unsigned long long)b->addr, (unsigned long long)b->size);
+}
+
+/* ---- lanes ---- */
+
+static enum err lane_of(struct lane **out, struct lanes *l, int stream)
+{
+    enum err err = ERR_OK;
+
+    while (l->of.n <= (size_t)stream)
+        TRY(VEC_PUSH(&l->of, -1));
+    if (l->of.v[stream] < 0) {
+        TRY(VEC_PUSH(&l->lane, (struct lane){ .stream = stream }));
+        l->of.v[stream] = (int)l->lane.n - 1;
+    }
+    *out = &l->lane.v[l->of.v[stream]];
+out:
+    return err;
 }
 
 /* An access belongs to the epoch in which its dispatch runs: barriers are recorded after the
  * accesses of the dispatch that they precede. */
-static void number_epochs(struct check *c, int stream, uint32_t *epochs)
+static void number_epochs(struct lanes *l, const struct lane *lane)
 {
-    uint32_t now = ++*epochs;
+    uint32_t now = 1;
     size_t first = 0; /* where the accesses of the next dispatch may begin */
 
-    for (size_t i = 0; i < c->n; i++) {
-        const struct vk_rec *r = &c->rec[i];
-        if (r->stream != stream)
-            continue;
+    for (size_t p = 0; p < lane->at.n; p++) {
+        size_t i = lane->at.v[p];
+        const struct vk_rec *r = &l->rec[i];
         if (r->kind == VK_REC_BARRIER || r->kind == VK_REC_SYNC) {
-            now = ++*epochs;
-            c->epoch[i] = now;
+            l->epoch[i] = ++now;
         } else if (r->kind == VK_REC_DISPATCH) {
-            for (size_t j = first; j < i; j++)
-                if (c->rec[j].stream == stream && is_access(&c->rec[j]) &&
-                    c->rec[j].dispatch == r->dispatch)
-                    c->epoch[j] = now;
-            c->epoch[i] = now;
-            first = i + 1;
+            for (size_t q = first; q < p; q++) {
+                const struct vk_rec *a = &l->rec[lane->at.v[q]];
+                if (rec_is_access(a) && a->dispatch == r->dispatch)
+                    l->epoch[lane->at.v[q]] = now;
+            }
+            l->epoch[i] = now;
+            first = p + 1;
         }
     }
 }
 
-static void find_hazards(struct check *c, size_t i)
+enum err lanes_init(struct lanes *l, const struct vk_rec *rec, size_t n)
 {
-    const struct vk_rec *b = &c->rec[i];
+    enum err err = ERR_OK;
 
-    for (size_t j = i; j-- > 0;) {
-        const struct vk_rec *a = &c->rec[j];
-        if (a->stream != b->stream || !is_access(a) || !c->epoch[j])
+    *l = (struct lanes){ .rec = rec, .n = n, .epoch = mem_alloc_array(n, sizeof *l->epoch) };
+    if (!l->epoch)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        struct lane *lane;
+        if (rec[i].kind >= VK_REC_SUBMIT)
             continue;
-        if (c->epoch[j] < c->epoch[i])
+        TRY(lane_of(&lane, l, rec[i].stream));
+        TRY(VEC_PUSH(&lane->at, i));
+    }
+    for (size_t i = 0; i < l->lane.n; i++)
+        number_epochs(l, &l->lane.v[i]);
+out:
+    return err;
+}
+
+void lanes_fini(struct lanes *l)
+{
+    for (size_t i = 0; i < l->lane.n; i++)
+        VEC_FINI(&l->lane.v[i].at);
+    VEC_FINI(&l->lane);
+    VEC_FINI(&l->of);
+    mem_free(l->epoch);
+}
+
+/* ---- within a stream ---- */
+
+struct check {
+    const struct lanes *l;
+    const struct lane *lane;
+    struct hazard_report *out;
+};
+
+static const struct vk_rec *entry(const struct check *c, size_t p)
+{
+    return &c->l->rec[c->lane->at.v[p]];
+}
+
+static uint32_t epoch_at(const struct check *c, size_t p)
+{
+    return c->l->epoch[c->lane->at.v[p]];
+}
+
+static void find_hazards(const struct check *c, size_t p)
+{
+    const struct vk_rec *b = entry(c, p);
+
+    for (size_t q = p; q-- > 0;) {
+        const struct vk_rec *a = entry(c, q);
+        if (!rec_is_access(a) || !epoch_at(c, q))
+            continue;
+        if (epoch_at(c, q) < epoch_at(c, p))
             break;
-        if (a->dispatch == b->dispatch || !conflict(a, b))
+        if (a->dispatch == b->dispatch || !rec_conflict(a, b))
             continue;
         if (a->kind == VK_REC_READ)
             c->out->war++;
@@ -81,70 +131,64 @@ static void find_hazards(struct check *c, size_t i)
             c->out->raw++;
         else
             c->out->waw++;
-        report(c->out, "hazard", a, b);
+        hazard_found(c->out, "hazard", a, b);
     }
 }
 
-/* True if the access at k conflicts with one of the epoch before its own. */
-static bool conflicts_before(const struct check *c, size_t k)
+/* True if the access at p conflicts with one of the epoch before its own. */
+static bool conflicts_before(const struct check *c, size_t p)
 {
-    for (size_t j = k; j-- > 0;) {
-        if (c->rec[j].stream != c->rec[k].stream || !is_access(&c->rec[j]) || !c->epoch[j])
+    for (size_t q = p; q-- > 0;) {
+        if (!rec_is_access(entry(c, q)) || !epoch_at(c, q))
             continue;
-        if (c->epoch[j] + 1 < c->epoch[k])
+        if (epoch_at(c, q) + 1 < epoch_at(c, p))
             return false;
-        if (c->epoch[j] + 1 == c->epoch[k] && conflict(&c->rec[j], &c->rec[k]))
+        if (epoch_at(c, q) + 1 == epoch_at(c, p) && rec_conflict(entry(c, q), entry(c, p)))
             return true;
     }
     return false;
 }
 
-/* Entry i is a barrier. It was needed if the dispatch behind it, whose accesses stand before it,
- * conflicts with the epoch before, or if another stream's work had to come first. */
-static void judge_barrier(struct check *c, size_t i)
+/* The barrier at p was needed if the dispatch behind it, whose accesses stand before it, conflicts
+ * with the epoch before, or if another stream's work had to come first. */
+static void judge_barrier(const struct check *c, size_t p)
 {
-    const struct vk_rec *barrier = &c->rec[i];
-
-    for (size_t k = i; k-- > 0;) {
-        const struct vk_rec *r = &c->rec[k];
-        if (r->stream != barrier->stream)
-            continue;
+    for (size_t q = p; q-- > 0;) {
+        const struct vk_rec *r = entry(c, q);
         if (r->kind == VK_REC_DISPATCH)
             break;
-        if (r->kind == VK_REC_ORDER || (is_access(r) && c->epoch[k] && conflicts_before(c, k)))
+        if (r->kind == VK_REC_ORDER ||
+            (rec_is_access(r) && epoch_at(c, q) && conflicts_before(c, q)))
             return;
     }
     c->out->needless++;
-    report(c->out, "needless barrier", barrier, barrier);
+    hazard_found(c->out, "needless barrier", entry(c, p), entry(c, p));
 }
 
-static bool stream_seen(const struct check *c, size_t i)
+static void check_lane(const struct check *c)
 {
-    for (size_t j = 0; j < i; j++)
-        if (c->rec[j].stream == c->rec[i].stream)
-            return true;
-    return false;
+    for (size_t p = 0; p < c->lane->at.n; p++) {
+        const struct vk_rec *r = entry(c, p);
+        c->out->dispatches += r->kind == VK_REC_DISPATCH;
+        c->out->barriers += r->kind == VK_REC_BARRIER;
+        if (rec_is_access(r) && epoch_at(c, p))
+            find_hazards(c, p);
+        else if (r->kind == VK_REC_BARRIER)
+            judge_barrier(c, p);
+    }
 }
 
 enum err hazard_check(struct hazard_report *out, const struct vk_rec *rec, size_t n)
 {
-    struct check c = { rec, n, mem_alloc_array(n, sizeof *c.epoch), out };
-    uint32_t epochs = 0;
+    struct lanes l;
+    enum err err;
 
     *out = (struct hazard_report){ 0 };
-    if (!c.epoch)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        if (!stream_seen(&c, i))
-            number_epochs(&c, rec[i].stream, &epochs);
-    for (size_t i = 0; i < n; i++) {
-        out->dispatches += rec[i].kind == VK_REC_DISPATCH;
-        out->barriers += rec[i].kind == VK_REC_BARRIER;
-        if (is_access(&rec[i]) && c.epoch[i])
-            find_hazards(&c, i);
-        else if (rec[i].kind == VK_REC_BARRIER)
-            judge_barrier(&c, i);
-    }
-    mem_free(c.epoch);
-    return ERR_OK;
+    TRY(lanes_init(&l, rec, n));
+    for (size_t i = 0; i < l.lane.n; i++)
+        check_lane(&(struct check){ &l, &l.lane.v[i], out });
+    err = hazard_check_streams(out, &l);
+out:
+    lanes_fini(&l);
+    return err;
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "backend/vulkan/record.h"
 #include "core/sched.h"
 #include "core/stat.h"
 
@@ -26,6 +27,7 @@ static void note_loss(struct vk_strm *s, const struct vk_slot *slot)
 static struct vk_slot *pop_completed(struct vk_strm *s)
 {
     struct vk_slot *first = NULL, **tail = &first;
+    struct strm *strm = atomic_load(&s->strm);
     bool lost = vk_dev_is_lost();
 
     while (s->oldest && s->oldest->state == SLOT_HANDED) {
@@ -38,6 +40,8 @@ static struct vk_slot *pop_completed(struct vk_strm *s)
         }
         if (lost)
             note_loss(s, slot);
+        if (strm)
+            vk_rec_commit(VK_REC_RETIRE, strm->index, slot->ticket);
         s->oldest = slot->next;
         s->n_inflight--;
         *tail = slot;

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "backend/vulkan/record.h"
 #include "core/gate.h"
 
 /* Only ever grows, so it is walked without a lock. */
@@ -123,7 +124,13 @@ bool vk_strm_retire(struct strm *strm, bool block)
 enum err vk_strm_sync(struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);
-    enum err err = vk_strm_commit(s, false);
+    uint64_t ticket;
+    enum err err;
 
-    return err ? err : vk_strm_wait_ticket(s, atomic_load(&s->committed));
+    TRY(vk_strm_commit(s, false));
+    ticket = atomic_load(&s->committed);
+    TRY(vk_strm_wait_ticket(s, ticket));
+    vk_rec_commit(VK_REC_SEEN, strm->index, ticket);
+out:
+    return err;
 }

@@ -136,6 +136,10 @@ void vk_enc_forget(struct vk_enc *e);
 /* The next dispatch comes after everything before it in the queue, other streams included. */
 void vk_enc_order(struct vk_enc *e);
 
+/* For the hazard checker: what follows comes after ev, or, where both are in one queue, after a
+ * barrier does. */
+void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, bool is_queued);
+
 /* Keeps b, whose reference is taken over, until the open command buffer retires. */
 MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);
 

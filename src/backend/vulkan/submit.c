@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "backend/vulkan/record.h"
 #include "backend/vulkan/transfer.h"
 #include "core/gate.h"
 #include "core/sched.h"
@@ -304,8 +305,11 @@ static void hand_over(struct vk_strm *s, struct vk_slot *slot)
     enum err err = slot->failed ? ERR_OK : prepare(&w, slot);
 
     pthread_mutex_lock(&s->lock);
-    if (!err && !slot->failed)
+    if (!err && !slot->failed) {
+        if (strm)
+            vk_rec_commit(VK_REC_SUBMIT, strm->index, slot->ticket);
         err = submit(s, slot, &w);
+    }
     if (err) { /* told before anybody can see the commit complete */
         slot->failed = true;
         if (strm)
