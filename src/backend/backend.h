@@ -79,10 +79,11 @@ struct be {
     enum err (*buf_alloc)(struct buf **out, size_t size);
     /* Returns the memory to the cache or the system. Not called while work is in flight. */
     void (*buf_free)(struct buf *b);
-    /* A copy of src (home: this or the other backend) for the side that lacks it: for a GPU-home
-     * src a host-readable buffer, for a host-home src a GPU buffer. Blocks until the bytes are
-     * there. NULL in backends without memory of their own. */
-    enum err (*buf_mirror)(struct buf **out, struct buf *src);
+    /* A copy of some bytes of src (home: this or the other backend) for the side that lacks them,
+     * which sets of: for a GPU-home src a host-readable buffer, complete when the call returns; for
+     * a host-home src a GPU buffer of all its bytes. NULL in backends without memory of their own.
+     */
+    enum err (*buf_mirror)(struct buf **out, struct buf *src, struct span want);
     /* Copies data into a fresh buffer of this backend where the host can do that without a detour
      * through the device. Optional. False: the caller keeps the bytes on the host. */
     bool (*buf_takes_host_writes)(void);

@@ -288,6 +288,25 @@ void arr_shape(struct shp *out, const struct arr *a)
     memcpy(out->d, a->shape, a->ndim * sizeof a->shape[0]);
 }
 
+struct span arr_span(const struct arr *a)
+{
+    size_t item = dt_size((enum dtype)a->dtype);
+    struct span s = { (size_t)a->offset, item };
+
+    if (!a->size)
+        return (struct span){ 0, 0 };
+    if (a->flags & LAYOUT_CONTIGUOUS) {
+        s.size = a->data_size * item;
+        return s;
+    }
+    for (int i = 0; i < a->ndim; i++) { /* negative strides reach below the first element */
+        int64_t reach = (a->shape[i] - 1) * a->strides[i] * (int64_t)item;
+        s.lo -= reach < 0 ? (size_t)-reach : 0;
+        s.size += (size_t)(reach < 0 ? -reach : reach);
+    }
+    return s;
+}
+
 /* Guards the event pointer of arrays that several threads wait for. Never held across a wait. */
 static pthread_mutex_t event_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -349,11 +368,14 @@ enum err arr_wait(struct arr *a)
 enum err arr_host(const void **out, struct arr *a)
 {
     enum err err = arr_is_scheduled(a) ? arr_wait(a) : eval_arrays(&a, 1, false);
-    const void *base = NULL;
+    const void *first = NULL;
+    struct span s = { 0, 0 };
 
-    if (!err && a->buf)
-        err = buf_host(&base, a->buf);
-    *out = base ? (const char *)base + a->offset : NULL;
+    if (!err && a->buf) {
+        s = arr_span(a);
+        err = buf_host_span(&first, a->buf, s);
+    }
+    *out = first ? (const char *)first + (a->offset - (int64_t)s.lo) : NULL;
     return err;
 }
 

@@ -18,18 +18,26 @@ struct strm;
 
 /* ---- buffers ---- */
 
+/* Some bytes of a buffer: the first, and how many. */
+struct span {
+    size_t lo, size;
+};
+
 /* The bytes behind arrays, shared by all views of them. A buffer has a home: the backend that
- * allocated it and the only one that writes it. Another backend reads it through a mirror, a copy
- * made on demand; memory that both can address (unified) needs none. Written only while fresh or
- * donated, so a mirror never goes stale while it exists (donation drops it). */
+ * allocated it and the only one that writes it. Another backend reads it through mirrors, copies of
+ * some or all of it that are made on demand; memory that both can address (unified) needs none.
+ * Written only while fresh or donated, so a mirror never goes stale while it exists (donation drops
+ * it). */
 struct buf {
     refcount rc;
     const struct be *home;
-    size_t size;                  /* usable bytes; what the memory API counts */
-    void *host;                   /* host address, NULL if the host cannot read it quickly */
-    uint64_t addr;                /* device address, 0 if the GPU cannot read it */
-    void *priv;                   /* the home backend's bookkeeping */
-    _Atomic(struct buf *) mirror; /* copy on the other side, owned */
+    size_t size;   /* usable bytes; what the memory API counts */
+    void *host;    /* host address, NULL if the host cannot read it quickly */
+    uint64_t addr; /* device address, 0 if the GPU cannot read it */
+    void *priv;    /* the home backend's bookkeeping */
+    _Atomic(struct buf *)
+        mirror;     /* newest copy on the other side, owned; its own is the one before */
+    struct span of; /* a mirror: the bytes of its source that it holds */
     _Atomic uint64_t
         in_flight;        /* references held for work of one stream: its index, their number */
     void (*dtor)(void *); /* adopted memory: called with dtor_arg when the bytes are released */
@@ -46,14 +54,17 @@ void buf_release(struct buf **b, int stream_index);
 /* True if one owner and work of that stream hold all references. */
 bool buf_is_only_held_by(const struct buf *b, int stream_index);
 
-/* The copy of b for the side that lacks its bytes, made by maker->buf_mirror on first use.
- * Borrowed, lives as long as b. Thread-safety: safe. */
-MUST_CHECK enum err buf_mirror(struct buf **out, struct buf *b, const struct be *maker);
-/* Forgets the mirror because the bytes are about to change. */
+/* A copy that holds at least these bytes of b, for the side that lacks them, made by
+ * maker->buf_mirror on first use. Borrowed, lives as long as b. Thread-safety: safe. */
+MUST_CHECK enum err buf_mirror(struct buf **out, struct buf *b, struct span want,
+                               const struct be *maker);
+/* Forgets the mirrors because the bytes are about to change. */
 void buf_drop_mirror(struct buf *b);
 
-/* A host pointer to the valid bytes, for reading: the buffer itself or a mirror that is made now
- * (the work that writes the buffer must be complete). Borrowed, lives as long as b. */
+/* A host pointer to the first of these bytes, for reading: in the buffer itself or in a mirror that
+ * is made now (the work that writes the buffer must be complete). Borrowed, lives as long as b. */
+MUST_CHECK enum err buf_host_span(const void **out, struct buf *b, struct span want);
+/* The same for all of them. */
 MUST_CHECK enum err buf_host(const void **out, struct buf *b);
 
 /* ---- arrays ---- */
@@ -144,6 +155,9 @@ static inline bool arr_is_scheduled(const struct arr *a)
 {
     return atomic_load_explicit(&a->status, memory_order_acquire) != ARR_UNSCHEDULED;
 }
+
+/* The bytes of its buffer between the first and the last that an evaluated array reaches. */
+struct span arr_span(const struct arr *a);
 
 /* True if evaluated and complete; drops a signalled event. *out false while work is pending.
  * An asynchronous error of the producing stream surfaces here. */

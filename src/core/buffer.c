@@ -75,34 +75,66 @@ void buf_drop_mirror(struct buf *b)
     buf_unref(&mirror);
 }
 
-enum err buf_mirror(struct buf **out, struct buf *b, const struct be *maker)
+static bool holds(const struct buf *mirror, struct span want)
 {
-    struct buf *mirror = atomic_load(&b->mirror);
+    return mirror->of.lo <= want.lo && want.lo + want.size <= mirror->of.lo + mirror->of.size;
+}
+
+/* What to copy when the mirrors from newest on lack the wanted bytes: as much again as they have
+ * together, so that however small the pieces are that somebody reads one by one, all copies cost at
+ * most twice the buffer. */
+static struct span worthwhile(const struct buf *b, const struct buf *newest, struct span want)
+{
+    size_t size = 0;
+
+    for (const struct buf *m = newest; m; m = atomic_load(&m->mirror))
+        size += m->of.size;
+    size = MAX(size, want.size);
+    if (size >= b->size / 2)
+        return (struct span){ 0, b->size };
+    return (struct span){ MIN(want.lo, b->size - size), size };
+}
+
+enum err buf_mirror(struct buf **out, struct buf *b, struct span want, const struct be *maker)
+{
     struct buf *made = NULL;
     enum err err = ERR_OK;
 
-    if (mirror)
-        goto out;
-    TRY(maker->buf_mirror(&made, b));
-    if (atomic_compare_exchange_strong(&b->mirror, &mirror, made)) {
-        mirror = made;
-        made = NULL;
+    for (;;) {
+        struct buf *newest = atomic_load(&b->mirror), *m = newest;
+        while (m && !holds(m, want))
+            m = atomic_load(&m->mirror);
+        *out = m;
+        if (m)
+            break; /* another thread may have been first */
+        if (!made)
+            TRY(maker->buf_mirror(&made, b, worthwhile(b, newest, want)));
+        atomic_store(&made->mirror, newest);
+        if (atomic_compare_exchange_strong(&b->mirror, &newest, made))
+            made = NULL;
+        else
+            atomic_store(&made->mirror, NULL);
     }
 out:
-    buf_unref(&made); /* another thread was first */
-    *out = mirror;
+    buf_unref(&made);
+    return err;
+}
+
+enum err buf_host_span(const void **out, struct buf *b, struct span want)
+{
+    struct buf *m;
+
+    if (b->host) {
+        *out = (const char *)b->host + want.lo;
+        return ERR_OK;
+    }
+    enum err err = buf_mirror(&m, b, want, b->home);
+    if (!err)
+        *out = (const char *)m->host + (want.lo - m->of.lo);
     return err;
 }
 
 enum err buf_host(const void **out, struct buf *b)
 {
-    struct buf *readable = b;
-
-    if (!b->host) {
-        enum err err = buf_mirror(&readable, b, b->home);
-        if (err)
-            return err;
-    }
-    *out = readable->host;
-    return ERR_OK;
+    return buf_host_span(out, b, (struct span){ 0, b->size });
 }

@@ -187,10 +187,58 @@ static void mirrors_child(void)
     arr_unref(&a);
 }
 
+/* Slices of a large array: what is read back is what is asked for, and little more when somebody
+ * goes through it piece by piece. */
+static void slices_child(void)
+{
+    enum { SIZE = 1 << 22 };
+    struct strm *s = vkt_stream();
+    struct arr *a = vkt_array(s, SIZE), *one[64];
+    const int64_t stride = 1, back_to_front = -1;
+    const void *host, *again;
+
+    vkt_encode(s, &(struct vkt_probe){ .out = a, .mul = 3 });
+    assert_ok(strm_synchronize(s));
+    uint64_t before = stat_get(STAT_BYTES_READ_BACK);
+    for (int i = 0; i < 64; i++) { /* single elements, far apart */
+        int64_t at = (int64_t)i * 65536 + i;
+        assert_ok(arr_new_empty(&one[i], &(struct shp){ 1, { 1 } }, DT_UINT32));
+        arr_share(one[i], a, &stride, LAYOUT_ALL, 1, at);
+        atomic_store(&one[i]->status, ARR_AVAILABLE);
+        assert_ok(arr_host(&host, one[i]));
+        assert_int_equal(*(const uint32_t *)host, 3 * (uint32_t)at);
+        if (i == 0)
+            assert_int_equal(stat_get(STAT_BYTES_READ_BACK) - before, 4);
+    }
+    assert_true(stat_get(STAT_BYTES_READ_BACK) - before <= 2 * SIZE * sizeof(uint32_t));
+    assert_ok(arr_host(&host, one[0]));
+    assert_int_equal(*(const uint32_t *)host, 0); /* what was lent stays */
+    for (int i = 0; i < 64; i++)
+        arr_unref(&one[i]);
+    buf_drop_mirror(a->buf);
+    before = stat_get(STAT_BYTES_READ_BACK);
+    struct arr *part = NULL; /* 1000 elements, the last one first */
+    assert_ok(arr_new_empty(&part, &(struct shp){ 1, { 1000 } }, DT_UINT32));
+    arr_share(part, a, &back_to_front, 0, 1000, 70999);
+    atomic_store(&part->status, ARR_AVAILABLE);
+    assert_ok(arr_host(&host, part));
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(*((const uint32_t *)host - i), 3 * (70999 - i));
+    assert_int_equal(stat_get(STAT_BYTES_READ_BACK) - before, 4000);
+    assert_ok(arr_host(&again, part));
+    assert_ptr_equal(host, again);
+    assert_int_equal(stat_get(STAT_BYTES_READ_BACK) - before, 4000);
+    assert_int_equal(vkt_read(s, a)[SIZE - 1], 3 * (SIZE - 1));
+    arr_unref(&part);
+    arr_unref(&a);
+}
+
 static void test_mirrors(void **state)
 {
     (void)state;
     assert_true(test_in_child(mirrors_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
+    assert_true(test_in_child(slices_child, (const char *[]){ "MLX_VK_MEMORY", "staged", NULL }));
+    assert_true(test_in_child(slices_child, (const char *[]){ "MLX_VK_MEMORY", "bar", NULL }));
 }
 
 /* ---- cache, limits, exhaustion: in this process, from here on with the device open ---- */

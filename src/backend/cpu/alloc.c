@@ -66,9 +66,9 @@ size_t cpu_memory_size(void)
 
 enum err cpu_src_host(const char **out, const struct cpu_src *src)
 {
-    const void *base = NULL;
-    enum err err = src->buf ? buf_host(&base, src->buf) : ERR_OK;
+    const void *first = NULL;
+    enum err err = src->buf ? buf_host_span(&first, src->buf, src->span) : ERR_OK;
 
-    *out = base ? (const char *)base + src->offset : NULL;
+    *out = first ? (const char *)first + (src->offset - (int64_t)src->span.lo) : NULL;
     return err;
 }

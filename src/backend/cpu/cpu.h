@@ -27,11 +27,12 @@ MUST_CHECK enum err cpu_hold(struct strm *s, struct buf *const *bufs, size_t n);
 struct cpu_src {
     struct buf *buf; /* borrowed from core's hold */
     int64_t offset;  /* bytes */
+    struct span span;
 };
 
 static inline struct cpu_src cpu_src(const struct arr *a)
 {
-    return (struct cpu_src){ a->buf, a->offset };
+    return (struct cpu_src){ a->buf, a->offset, arr_span(a) };
 }
 
 MUST_CHECK enum err cpu_src_host(const char **out, const struct cpu_src *src);

@@ -83,24 +83,12 @@ static void declare_write(struct vk_enc *e, struct hz_range r, uint32_t group)
     record(e, VK_REC_WRITE, r, group);
 }
 
-/* The bytes that a spans when its first element is at addr. Negative strides reach below it. */
-static struct hz_range span(const struct arr *a, uint64_t addr)
+/* The bytes that a spans in a buffer that begins at base. */
+static struct hz_range span(const struct arr *a, uint64_t base)
 {
-    int64_t item = (int64_t)dt_size((enum dtype)a->dtype);
-    struct hz_range r = { addr, addr + (uint64_t)item };
+    struct span s = arr_span(a);
 
-    if (a->flags & LAYOUT_CONTIGUOUS) {
-        r.hi = addr + a->data_size * (uint64_t)item;
-        return r;
-    }
-    for (int i = 0; i < a->ndim; i++) {
-        int64_t reach = (a->shape[i] - 1) * a->strides[i] * item;
-        if (reach < 0)
-            r.lo -= (uint64_t)-reach;
-        else
-            r.hi += (uint64_t)reach;
-    }
-    return r;
+    return (struct hz_range){ base + s.lo, base + s.lo + s.size };
 }
 
 static void count_bytes(struct vk_enc *e, struct buf *b)
@@ -121,7 +109,7 @@ static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
     struct buf *src = *b, *copy;
     enum err err;
 
-    TRY(buf_mirror(&copy, src, &be_vulkan));
+    TRY(buf_mirror(&copy, src, (struct span){ 0, src->size }, &be_vulkan));
     TRY(vk_slot_keep(e->slot, buf_ref(copy)));
     *b = copy;
     if (vk_upload_is_filled(copy))
@@ -148,7 +136,7 @@ enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)
         TRY(resolve_mirror(e, &b));
     *addr = b->addr + (uint64_t)a->offset;
     count_bytes(e, b);
-    declare_read(e, span(a, *addr));
+    declare_read(e, span(a, b->addr));
 out:
     return err;
 }
@@ -167,7 +155,7 @@ enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a
         return err_set(ERR_RUNTIME, "[vulkan] an output was not given GPU memory");
     *addr = a->buf->addr + (uint64_t)a->offset;
     count_bytes(e, a->buf);
-    declare_write(e, span(a, *addr), group);
+    declare_write(e, span(a, a->buf->addr), group);
     return ERR_OK;
 }
 

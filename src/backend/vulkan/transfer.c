@@ -137,17 +137,17 @@ out:
 
 /* ---- mirrors ---- */
 
-static enum err read_back(struct vk_buf *dst, const struct vk_buf *src, size_t size)
+static enum err read_back(struct vk_buf *dst, const struct vk_buf *src, struct span s)
 {
     struct copier *c = NULL;
     enum err err;
 
-    if (vk_alloc_strategy() != VK_STAGED && size <= DIRECT_READ_MAX) {
-        memcpy(dst->map, src->map, size);
+    if (vk_alloc_strategy() != VK_STAGED && s.size <= DIRECT_READ_MAX) {
+        memcpy(dst->map, (const char *)src->map + s.lo, s.size);
         return ERR_OK;
     }
     TRY(copier_take(&c));
-    TRY(copy_now(c, &(struct piece){ .src = src, .dst = dst, .size = size }));
+    TRY(copy_now(c, &(struct piece){ .src = src, .dst = dst, .src_offset = s.lo, .size = s.size }));
 out:
     copier_give(c);
     return err;
@@ -194,17 +194,18 @@ enum err vk_buf_write(struct buf *b, const void *data, size_t size)
     return vk_buf_fill(b, size, copy_piece, (void *)data);
 }
 
-static enum err mirror_to_host(struct buf **out, struct buf *src)
+static enum err mirror_to_host(struct buf **out, struct buf *src, struct span want)
 {
     struct vk_buf *dst;
-    enum err err = vk_mem_alloc(&dst, VK_MEM_READBACK, src->size);
+    enum err err = vk_mem_alloc(&dst, VK_MEM_READBACK, want.size);
 
     if (err)
         return err;
     *out = &dst->base;
-    stat_add(STAT_BYTES_READ_BACK, src->size);
+    dst->base.of = want;
+    stat_add(STAT_BYTES_READ_BACK, want.size);
     int64_t begin = trace_span_begin();
-    err = read_back(dst, vk_buf_of(src), src->size);
+    err = read_back(dst, vk_buf_of(src), want);
     trace_span_end("read back", begin);
     return err;
 }
@@ -254,15 +255,18 @@ static enum err mirror_to_gpu(struct buf **out, struct buf *src)
 {
     enum err err = vk_buf_alloc(out, src->size);
 
-    if (!err)
-        atomic_store(&vk_buf_of(*out)->upload, UPLOAD_DUE);
-    return err;
+    if (err)
+        return err;
+    (*out)->of = (struct span){ 0, src->size };
+    atomic_store(&vk_buf_of(*out)->upload, UPLOAD_DUE);
+    return ERR_OK;
 }
 
-enum err vk_buf_mirror(struct buf **out, struct buf *src)
+enum err vk_buf_mirror(struct buf **out, struct buf *src, struct span want)
 {
+    bool to_host = src->home == &be_vulkan;
     struct buf *made = NULL;
-    enum err err = src->home == &be_vulkan ? mirror_to_host(&made, src) : mirror_to_gpu(&made, src);
+    enum err err = to_host ? mirror_to_host(&made, src, want) : mirror_to_gpu(&made, src);
 
     if (err)
         buf_unref(&made);

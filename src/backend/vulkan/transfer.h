@@ -6,7 +6,7 @@
 
 /* be->buf_mirror: a host-readable copy of a GPU buffer, or memory for a GPU copy of a host buffer,
  * which is filled before the first command that reads it is handed over. */
-enum err vk_buf_mirror(struct buf **out, struct buf *src);
+enum err vk_buf_mirror(struct buf **out, struct buf *src, struct span want);
 
 /* Fills a GPU copy with the bytes of its source, which are complete; the first caller does it. */
 MUST_CHECK enum err vk_upload_fill(struct buf *copy, const struct buf *src);
