@@ -100,6 +100,8 @@ struct be {
 
     /* ---- streams ---- */
     enum err (*strm_open)(struct strm *s);
+    /* Finishes the work given to s and lets go of everything but what its events need: they may
+     * still be waited for, by any thread. */
     void (*strm_close)(struct strm *s);
     /* Encodes an elementwise program over x->in into x->out. */
     be_op_fn elementwise;

@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "core/gate.h"
 #include "core/log.h"
+#include "core/plan.h"
 #include "core/report.h"
 
 #include <strings.h>
@@ -145,6 +146,48 @@ static enum err registry_add(struct strm *s)
     return err;
 }
 
+/* ---- streams of a thread that ends ---- */
+
+static _Thread_local struct strm *my_streams;
+static pthread_key_t exit_key;
+static bool has_exit_key;
+
+/* Work of one stream may wait for that of another, so all of it is handed over first. */
+static void close_my_streams(void *unused)
+{
+    enum err err;
+
+    (void)unused;
+    for (struct strm *s = my_streams; s; s = s->sibling) {
+        err = s->be->flush(s);
+        (void)err; /* nobody is left to tell; readers of the arrays are */
+    }
+    for (struct strm *s = my_streams; s; s = s->sibling) {
+        atomic_store(&s->closed, true);
+        s->be->strm_close(s);
+        plan_cache_clear(s);
+    }
+    my_streams = NULL; /* a later destructor of this thread may still make new ones */
+    memset(default_streams, 0, sizeof default_streams);
+}
+
+static void make_exit_key(void)
+{
+    has_exit_key = pthread_key_create(&exit_key, close_my_streams) == 0;
+}
+
+/* Where there are no more keys the streams stay open, which only costs memory and threads. */
+static void adopt(struct strm *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_exit_key);
+    if (!has_exit_key || pthread_setspecific(exit_key, &exit_key) != 0)
+        return;
+    s->sibling = my_streams;
+    my_streams = s;
+}
+
 enum err strm_new(struct strm **out, struct dev d)
 {
     struct strm *s = NULL;
@@ -164,6 +207,7 @@ enum err strm_new(struct strm **out, struct dev d)
         s->be->strm_close(s);
         goto out;
     }
+    adopt(s);
     *out = s;
     s = NULL;
 out:
@@ -191,6 +235,9 @@ void strm_set_default(struct strm *s)
 
 enum err strm_check_thread(const struct strm *s)
 {
+    if (atomic_load(&s->closed)) /* the number of the thread may be another one's by now */
+        return err_set(ERR_RUNTIME, "[eval] Stream %d belongs to a thread that has ended.",
+                       s->index);
     if (pthread_equal(s->owner, pthread_self()))
         return ERR_OK;
     return err_set(ERR_RUNTIME, "[eval] Stream %d belongs to another thread.", s->index);

@@ -1,7 +1,8 @@
 /* Devices, streams and events.
  *
  * A stream is an ordered queue of work on one device. It may be used only on the thread that made
- * it (contract section 4). Streams live for the process. */
+ * it (contract section 4). When that thread ends its streams finish their work and give back what
+ * they hold; the struct lives for the process, because arrays and events refer to it. */
 #pragma once
 
 #include <pthread.h>
@@ -33,7 +34,9 @@ struct strm {
     struct dev dev;
     const struct be *be;
     pthread_t owner;
-    void *priv;               /* the backend's encoder, made by strm_open */
+    struct strm *sibling;     /* another one of the owner's */
+    _Atomic bool closed;      /* the owner has ended */
+    void *priv;               /* the backend's encoder, made by strm_open; outlives strm_close */
     struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
     /* Asynchronous failures, in a ring guarded by failure_lock. While the newest has not been told
      * none is added: the events that cover a later one cover it, too. */

@@ -3,8 +3,11 @@
 #include "core/eval.h"
 #include "core/memory.h"
 #include "core/sched.h"
+#include "ops/ops.h"
 #include "support/arrays.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -345,6 +348,102 @@ static void test_graph_over_two_streams(void **state)
     arr_unref(&x);
 }
 
+/* ---- threads that end ---- */
+
+static int count_threads(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    int n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Starts work on two streams and ends without waiting for it. */
+static void *leave_work_behind(void *arg)
+{
+    struct strm *s = NULL, *own = new_stream();
+    struct arr **out = arg, *one = NULL, *two = NULL;
+
+    assert_ok(strm_default(&s, (struct dev){ DEV_CPU, 0 }));
+    assert_ok(arr_new_number(&one, 1, DT_INT32));
+    assert_ok(ops_binary(&two, OP_ADD, one, one, s));
+    assert_ok(ops_binary(out, OP_ADD, two, one, own));
+    assert_ok(eval_arrays(out, 1, true));
+    arr_unref(&one);
+    arr_unref(&two);
+    return own;
+}
+
+static void test_streams_end_with_their_thread(void **state)
+{
+    struct arr *a[8] = { NULL };
+    int before = count_threads();
+    const void *host;
+    void *own = NULL;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &a[i]), 0);
+        assert_int_equal(pthread_join(thread, &own), 0);
+    }
+    assert_int_equal(count_threads(), before);
+    assert_fails(ERR_RUNTIME, strm_synchronize(own));
+    assert_non_null(strstr(err_text(), "has ended"));
+    for (int i = 0; i < 8; i++) {
+        assert_ok(arr_host(&host, a[i]));
+        assert_int_equal(*(const int32_t *)host, 3);
+        arr_unref(&a[i]);
+    }
+}
+
+static pthread_key_t late_key;
+
+/* A destructor that runs after the library's, or before it: both must do. */
+static void late_eval(void *arg)
+{
+    struct arr *one = NULL, *two = NULL, **out = arg;
+    struct strm *s = NULL;
+
+    assert_ok(strm_default(&s, (struct dev){ DEV_CPU, 0 }));
+    assert_ok(arr_new_number(&one, 1, DT_INT32));
+    assert_ok(ops_binary(&two, OP_ADD, one, one, s));
+    assert_ok(eval_arrays(&two, 1, true));
+    arr_unref(&one);
+    *out = two;
+}
+
+static void *work_at_exit(void *arg)
+{
+    struct strm *s = NULL;
+
+    assert_ok(strm_default(&s, (struct dev){ DEV_CPU, 0 }));
+    assert_int_equal(pthread_setspecific(late_key, arg), 0);
+    return NULL;
+}
+
+static void test_work_in_a_later_destructor(void **state)
+{
+    struct arr *out = NULL;
+    pthread_t thread;
+    const void *host;
+    int before = count_threads();
+
+    (void)state;
+    assert_int_equal(pthread_key_create(&late_key, late_eval), 0);
+    assert_int_equal(pthread_create(&thread, NULL, work_at_exit, &out), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(count_threads(), before);
+    assert_ok(arr_host(&host, out));
+    assert_int_equal(*(const int32_t *)host, 2);
+    arr_unref(&out);
+    pthread_key_delete(late_key);
+}
+
 static void test_device_info(void **state)
 {
     const struct be_info_row *rows;
@@ -379,6 +478,8 @@ int main(void)
         cmocka_unit_test(test_small_ranges_stay_whole),
         cmocka_unit_test(test_streams_share_the_pool),
         cmocka_unit_test(test_graph_over_two_streams),
+        cmocka_unit_test(test_streams_end_with_their_thread),
+        cmocka_unit_test(test_work_in_a_later_destructor),
         cmocka_unit_test(test_device_info),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

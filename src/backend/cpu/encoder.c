@@ -28,6 +28,7 @@ struct watch {
 };
 
 struct encoder {
+    struct encoder *next; /* idle ones */
     struct strm *strm;
     pthread_t thread;
     bool started;        /* owner thread only */
@@ -362,17 +363,34 @@ enum err cpu_strm_wait(struct strm *s, struct ev *e)
 
 /* ---- life ---- */
 
+/* Encoders of closed streams, for the next ones. They are never freed and their counts go on, so
+ * that a thread that waits for an event of a closed stream still finds it complete. */
+static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct encoder *idle; /* guarded by idle_lock */
+
+static struct encoder *take_idle(void)
+{
+    pthread_mutex_lock(&idle_lock);
+    struct encoder *e = idle;
+    if (e)
+        idle = e->next;
+    pthread_mutex_unlock(&idle_lock);
+    return e;
+}
+
 enum err cpu_strm_open(struct strm *s)
 {
-    struct encoder *e = mem_alloc(sizeof *e);
+    struct encoder *e = take_idle();
 
-    if (!e)
-        return ERR_NO_MEMORY;
+    if (!e) {
+        if (!(e = mem_alloc(sizeof *e)))
+            return ERR_NO_MEMORY;
+        e->tail = &e->head;
+        pthread_mutex_init(&e->queue_lock, NULL);
+        pthread_cond_init(&e->queue_filled, NULL);
+        pthread_cond_init(&e->progressed, NULL);
+    }
     e->strm = s;
-    e->tail = &e->head;
-    pthread_mutex_init(&e->queue_lock, NULL);
-    pthread_cond_init(&e->queue_filled, NULL);
-    pthread_cond_init(&e->progressed, NULL);
     s->priv = e;
     return ERR_OK;
 }
@@ -381,18 +399,16 @@ void cpu_strm_close(struct strm *s)
 {
     struct encoder *e = s->priv;
 
-    if (!e)
-        return;
     if (e->started) {
         pthread_mutex_lock(&e->queue_lock);
         e->stop = true;
         pthread_cond_signal(&e->queue_filled);
         pthread_mutex_unlock(&e->queue_lock);
         pthread_join(e->thread, NULL); /* the worker empties the queue first */
+        e->started = e->stop = false;
     }
-    pthread_mutex_destroy(&e->queue_lock);
-    pthread_cond_destroy(&e->queue_filled);
-    pthread_cond_destroy(&e->progressed);
-    mem_free(e);
-    s->priv = NULL;
+    pthread_mutex_lock(&idle_lock);
+    e->next = idle;
+    idle = e;
+    pthread_mutex_unlock(&idle_lock);
 }

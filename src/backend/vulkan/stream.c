@@ -65,6 +65,7 @@ void vk_strm_close(struct strm *strm)
     enum err err = vk_strm_sync(strm);
 
     (void)err; /* nobody is left to tell */
+    hazard_clear(&s->enc.hazard);
     /* Events of the stream still find it: their tickets stay behind it, whoever uses it next. */
     atomic_store(&s->strm, NULL);
 }
