@@ -12,15 +12,13 @@ enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
 enum form { FORM_NONE, FORM_NFC };
 
 struct pre {
-    const char *name;
+    const char *name, *pattern;
     enum form form;
-    bool digits;
-    const char *pattern;
-    bool ignore_merges;
+    bool digits, ignore_merges;
 };
 
 static const struct pre pres[] = {
-#define PRE(name, form, digits, pattern, ignore) { name, FORM_##form, digits, pattern, ignore },
+#define PRE(name, form, digits, pattern, ignore) { name, pattern, FORM_##form, digits, ignore },
 #include "lm/pretok.def"
 #undef PRE
 };

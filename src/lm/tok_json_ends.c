@@ -61,10 +61,14 @@ static enum err read_template(struct tok *t, struct json v)
     TRY(json_get(&table, v, "special_tokens", JSON_OBJECT));
     JSON_EACH(piece, single)
     {
-        if (!json_find(piece, "Sequence").node)
+        if (!json_find(piece, "Sequence").node) {
             TRY(add_special(&side[seen], piece, table));
-        else if (seen++)
-            TRY(json_fail(piece, "more than one sequence"));
+        } else if (seen) {
+            err = json_fail(piece, "more than one sequence");
+            goto out;
+        } else {
+            seen = 1;
+        }
     }
     if (!seen)
         TRY(json_fail(single, "no sequence"));
