@@ -180,7 +180,7 @@ bool bench_wants(const char *name)
 
 static int parse_filter(const char *value)
 {
-    static const char *const tables[] = { "startup", "latency", "products" };
+    static const char *const tables[] = { "startup", "latency", "products", "quantized" };
     bool matches = false;
 
     bench_options.filter = value;
@@ -282,7 +282,7 @@ static int run_all(mlx_stream stream, mlx_device device, double began)
     if (bench_options.json)
         report_device(device);
     return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
-           bench_products(stream);
+           bench_products(stream) + bench_quantized(stream);
 }
 
 int cmd_bench(int argc, char **argv)
