@@ -1,14 +1,23 @@
-/* Products with packed matrices: blocks of the matrix are expanded to float32 and multiplied by
- * OpenBLAS. */
+/* Products with packed matrices. Few rows meet the packed numbers as they are; for many, blocks of
+ * the matrix are expanded to float32 and multiplied by OpenBLAS. */
 #include "backend/common/qmm_plan.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/qmv.h"
 #include "backend/cpu/quant.h"
 
 #include <cblas.h>
 #include <stdatomic.h>
 
-/* Elements of an expanded block: it stays in the second-level cache. */
-#define BLOCK_ELEMENTS ((int64_t)1 << 18)
+/* Elements of an expanded block: few enough for a cache, enough for the threads of BLAS to meet
+ * rarely. */
+#define BLOCK_ELEMENTS ((int64_t)1 << 20)
+/* More rows of x than this are worth an expansion. */
+#define FEW_ROWS 16
+/* Bytes of the matrix for one thread, and scales that are widened at a time. */
+#define GRAIN_BYTES 65536
+#define SCALES_AT_ONCE 1024
+/* Rows that one thread expands. */
+#define EXPAND_GRAIN 16
 
 struct task {
     struct quant_params q;
@@ -29,10 +38,151 @@ struct product {
     struct cpu_packed w;
     const float *x; /* m x k, dense */
     float *out;     /* m x n */
+    struct vector {
+        const void *x; /* as the kernel wants it; plain where there is none for the format */
+        float *sums, *units;
+    } vector[FEW_ROWS];
     _Atomic int failed;
 };
 
+/* ---- few rows: the packed numbers as they are ---- */
+
+static bool has_kernel(const struct quant_params *q)
+{
+    return q->mode == QUANT_AFFINE && (q->bits == 2 || q->bits == 4 || q->bits == 8);
+}
+
+static bool takes_integers(const struct task *t)
+{
+    return cpu_is_half((enum dtype)t->dtype) && has_kernel(&t->q) && t->q.bits != 2 &&
+           cpu_qmv_kernels()->rows_int;
+}
+
+/* Rows [first, first + n) of w times vector m, with their scales. */
+struct rows {
+    int64_t first, n, m;
+    const float *scales, *biases;
+};
+
+static void dot_packed(struct product *p, const struct rows *r, float *scaled)
+{
+    const struct task *t = p->t;
+    const struct vector *x = &p->vector[r->m];
+    int64_t per_row = t->k / t->q.group_size;
+    struct cpu_qmv v = { .bits = t->q.bits,
+                         .group_size = t->q.group_size,
+                         .k = t->k,
+                         .w = p->w.w + r->first * cpu_packed_row_bytes(&p->w),
+                         .scales = r->scales,
+                         .biases = r->biases,
+                         .x = x->x,
+                         .sums = x->sums };
+    float *out = p->out + r->m * t->n + r->first;
+
+    if (!takes_integers(t)) {
+        cpu_qmv_kernels()->rows(out, &v, r->n);
+        return;
+    }
+    for (int64_t i = 0; i < r->n * per_row; i += per_row)
+        for (int64_t g = 0; g < per_row; g++)
+            scaled[i + g] = r->scales[i + g] * x->units[g];
+    v.scales = scaled;
+    cpu_qmv_kernels()->rows_int(out, &v, r->n);
+}
+
+static void dot_unpacked(struct product *p, const struct rows *r, float *numbers)
+{
+    const struct task *t = p->t;
+    int64_t group = t->q.group_size, per_row = t->k / group;
+    const float *x = p->vector[r->m].x;
+
+    for (int64_t i = 0; i < r->n; i++) {
+        float sum = 0.0f;
+        cpu_unpack(numbers, &t->q, p->w.w + (r->first + i) * cpu_packed_row_bytes(&p->w), t->k);
+        for (int64_t g = 0; g < per_row; g++) {
+            sum += r->scales[i * per_row + g] *
+                   cpu_qmv_kernels()->dot(numbers + g * group, x + g * group, group);
+            if (t->q.mode == QUANT_AFFINE)
+                sum += r->biases[i * per_row + g] * p->vector[r->m].sums[g];
+        }
+        p->out[r->m * t->n + r->first + i] = sum;
+    }
+}
+
+static enum err run_rows(struct product *p, int64_t begin, int64_t end)
+{
+    const struct task *t = p->t;
+    int64_t per_row = t->k / t->q.group_size, step = MAX(SCALES_AT_ONCE / per_row, 1);
+    int64_t n_scales = step * per_row, n_other = MAX(n_scales, t->k);
+    float *scales = mem_alloc_aligned((size_t)(2 * n_scales + n_other) * sizeof *scales);
+    bool packed = has_kernel(&t->q);
+    struct rows r = { .scales = scales, .biases = scales + n_scales };
+
+    if (!scales)
+        return ERR_NO_MEMORY;
+    for (r.first = begin; r.first < end; r.first += step) {
+        r.n = MIN(step, end - r.first);
+        cpu_scales(scales, scales + n_scales, &p->w, r.first * per_row, (size_t)(r.n * per_row));
+        for (r.m = 0; r.m < t->m; r.m++)
+            (packed ? dot_packed : dot_unpacked)(p, &r, scales + 2 * n_scales);
+    }
+    mem_free(scales);
+    return ERR_OK;
+}
+
+/* Sums, and x in the form of the kernel; into memory of few_floats() each. */
+static int64_t few_floats(const struct task *t)
+{
+    return 2 * (t->k / t->q.group_size) + cpu_qmv_length(t->k, has_kernel(&t->q) ? t->q.bits : 8);
+}
+
+static void prepare_vector(struct vector *v, const struct task *t, const float *x, float *to)
+{
+    int64_t group = t->q.group_size, per_row = t->k / group;
+    const struct cpu_qmv how = { .bits = t->q.bits, .group_size = group, .k = t->k };
+
+    *v = (struct vector){ .x = x, .sums = to, .units = to + per_row };
+    for (int64_t g = 0; g < per_row; g++) {
+        v->sums[g] = 0.0f;
+        for (int64_t i = 0; i < group; i++)
+            v->sums[g] += x[g * group + i];
+    }
+    to += 2 * per_row;
+    if (takes_integers(t)) {
+        cpu_qmv_arrange_int((int16_t *)to, v->units, x, &how);
+        v->x = to;
+    } else if (has_kernel(&t->q)) {
+        cpu_qmv_arrange(to, x, t->k, t->q.bits);
+        v->x = to;
+    }
+}
+
+static bool is_few(const struct task *t)
+{
+    return t->transpose && t->m <= FEW_ROWS;
+}
+
 /* ---- expanded blocks ---- */
+
+/* Part of the matrix on its way to a block. */
+struct expansion {
+    const struct product *p;
+    float *block;
+    int64_t at, n; /* result columns */
+};
+
+/* Rows [begin, end) of the block: rows of w, or parts of them. */
+static void expand_rows(void *arg, size_t begin, size_t end)
+{
+    const struct expansion *e = arg;
+    const struct task *t = e->p->t;
+
+    for (int64_t i = (int64_t)begin; i < (int64_t)end; i++)
+        if (t->transpose)
+            cpu_expand(e->block + i * t->k, &e->p->w, e->at + i, 0, t->k);
+        else
+            cpu_expand(e->block + i * e->n, &e->p->w, i, e->at, e->n);
+}
 
 /* Result columns [begin, end): they are rows of w, or columns of it. */
 static enum err run_columns(struct product *p, int64_t begin, int64_t end)
@@ -46,12 +196,8 @@ static enum err run_columns(struct product *p, int64_t begin, int64_t end)
         return ERR_NO_MEMORY;
     for (int64_t at = begin; at < end; at += n) {
         n = MIN(step, end - at);
-        if (t->transpose)
-            for (int64_t i = 0; i < n; i++)
-                cpu_expand(block + i * t->k, &p->w, at + i, 0, t->k);
-        else
-            for (int64_t i = 0; i < t->k; i++)
-                cpu_expand(block + i * n, &p->w, i, at, n);
+        cpu_parallel_for((size_t)(t->transpose ? n : t->k), EXPAND_GRAIN, expand_rows,
+                         &(struct expansion){ p, block, at, n });
         cblas_sgemm(CblasRowMajor, CblasNoTrans, t->transpose ? CblasTrans : CblasNoTrans,
                     (blasint)t->m, (blasint)n, (blasint)t->k, 1.0f, p->x, (blasint)t->k, block,
                     (blasint)(t->transpose ? t->k : n), 0.0f, p->out + at, (blasint)t->n);
@@ -64,7 +210,8 @@ static void run_range(void *arg, size_t begin, size_t end)
 {
     struct product *p = arg;
     int64_t unit = p->t->transpose ? 1 : p->t->q.group_size;
-    enum err err = run_columns(p, (int64_t)begin * unit, (int64_t)end * unit);
+    enum err err = is_few(p->t) ? run_rows(p, (int64_t)begin, (int64_t)end)
+                                : run_columns(p, (int64_t)begin * unit, (int64_t)end * unit);
 
     if (err)
         atomic_store(&p->failed, (int)err);
@@ -131,7 +278,15 @@ static enum err run_batch(const struct task *t, const struct operands *o, int64_
     if (t->present[QMM_BIASES])
         p.w.biases = o->base[QMM_BIASES] + at_b * item;
     load_x(scratch, t, o->base[QMM_X] + offset_of(t, o, batch, QMM_X) * item);
-    run_range(&p, 0, units);
+    if (is_few(t)) {
+        for (int64_t i = 0; i < t->m; i++)
+            prepare_vector(&p.vector[i], t, scratch + i * t->k,
+                           scratch + t->m * (t->k + t->n) + i * few_floats(t));
+        cpu_parallel_for(units, (size_t)(GRAIN_BYTES / cpu_packed_row_bytes(&p.w) + 1), run_range,
+                         &p);
+    } else {
+        run_range(&p, 0, units);
+    }
     if (t->dtype != DT_FLOAT32)
         cpu_narrow(out, p.out, (enum dtype)t->dtype, (size_t)(t->m * t->n));
     return (enum err)atomic_load(&p.failed);
@@ -151,7 +306,8 @@ static enum err run_task(void *payload)
     for (int i = 0; i < QMM_OPERANDS; i++)
         if (t->present[i])
             TRY(cpu_src_host(&o.base[i], &t->in[i]));
-    scratch = mem_alloc_aligned((size_t)(t->m * (t->k + t->n)) * sizeof *scratch);
+    scratch = mem_alloc_aligned((size_t)(t->m * (t->k + t->n + (is_few(t) ? few_floats(t) : 0))) *
+                                sizeof *scratch);
     if (!scratch)
         return ERR_NO_MEMORY;
     for (int64_t i = 0; i < t->n_batch; i++)
