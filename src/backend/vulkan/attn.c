@@ -13,8 +13,10 @@
  * spends its time building what is unrolled. */
 #define MAX_ROWS 8
 #define MAX_ROWS_LEAN 2
-/* Work items with a counter of splits each. */
-#define MAX_SPLIT_ITEMS 256
+/* All loops of an invocation together end after 65,535 trips on a software device: so many steps
+ * over keys are safe, and so many keys in kernels with loops inside of a step. */
+#define SOFTWARE_MAX_STEPS 1024
+#define SOFTWARE_MAX_KEYS 8192
 
 struct job {
     const struct exec *x;
@@ -112,90 +114,235 @@ static uint32_t flags_of(const struct job *j)
            (j->is_wide ? SDPA_WIDE : 0);
 }
 
-/* ---- a few rows per workgroup ---- */
+/* ---- how a kernel would run it ---- */
+
+struct plan {
+    enum kern_id kern;
+    uint32_t spec[VK_MAX_SPEC];
+    int n_spec;
+    uint32_t items, splits; /* workgroups, times parts of the keys */
+    size_t part_bytes;      /* of one workgroup's part */
+};
+
+/* Rows of a kv head: its query heads at all positions. */
+static int64_t rows_of(const struct job *j)
+{
+    return (int64_t)j->a.group * j->a.n_q;
+}
+
+static uint32_t tiles_of(const struct job *j, uint32_t rows)
+{
+    return (uint32_t)(j->a.batch * j->a.n_kv * ceil_div(rows_of(j), rows));
+}
+
+/* Constants 0 to 2 are the workgroup size, 3 the flags; then four of the kernel's own and the
+ * heads.
+ */
+static void set_spec(struct plan *p, const struct job *j, uint32_t workgroup, const uint32_t own[4])
+{
+    uint32_t spec[] = { workgroup,
+                        1,
+                        1,
+                        flags_of(j) | (p->splits > 1 ? SDPA_SPLIT : 0),
+                        own[0],
+                        own[1],
+                        own[2],
+                        own[3],
+                        (uint32_t)j->a.group,
+                        (uint32_t)j->a.dim,
+                        (uint32_t)j->a.v_dim };
+
+    memcpy(p->spec, spec, sizeof spec);
+    p->n_spec = ARRAY_LEN(spec);
+}
+
+/* ---- a few rows per workgroup: attn_rows.comp ---- */
 
 struct rows_plan {
     uint32_t lanes; /* of a key */
-    uint32_t rows, unroll, workgroup;
-    uint32_t items, splits;
+    uint32_t rows, unroll, workgroup, subgroups;
 };
 
-static uint32_t shared_bytes(const struct rows_plan *r, const struct job *j)
+static bool rows_fit(struct rows_plan *r, const struct job *j)
 {
-    uint32_t subgroups = (uint32_t)ceil_div(r->workgroup, vk_limits_get()->min_subgroup);
+    const struct vk_limits *dev = vk_limits_get();
+    uint32_t floats = SDPA_SPLITS + 2;
 
-    return 4 * r->rows * (subgroups * ((uint32_t)j->a.v_dim + 2) + SDPA_SPLITS + 2) + 4;
+    r->subgroups = (uint32_t)ceil_div(r->workgroup, dev->min_subgroup);
+    floats += r->subgroups * ((uint32_t)j->a.v_dim + 2);
+    return 4 * (r->rows * floats + 1) <= dev->shared_memory;
 }
 
 /* Enough parts of the keys to occupy the device, each with a step's worth of keys. */
-static void split_keys(struct rows_plan *r, const struct job *j)
+static uint32_t split_keys(const struct rows_plan *r, const struct job *j, uint32_t items)
 {
-    uint32_t at_a_time = r->workgroup / r->lanes, units = vk_limits_get()->compute_units;
-    uint32_t wanted = r->items ? units / r->items : 1, n_k = (uint32_t)j->a.n_k;
+    const struct vk_limits *dev = vk_limits_get();
+    uint32_t steps = (uint32_t)ceil_div(j->a.n_k, r->workgroup / r->lanes);
+    uint32_t splits = MIN(steps, dev->compute_units / MAX(items, 1));
 
-    r->splits = MIN(MIN(wanted, SDPA_SPLITS), (uint32_t)ceil_div(n_k, at_a_time));
-    if (r->splits < 1 || r->items > MAX_SPLIT_ITEMS)
-        r->splits = 1;
-    int64_t steps = ceil_div(ceil_div(n_k, r->splits), at_a_time);
-    r->unroll = steps <= 1 || launch_is_lean() ? 1 : steps == 2 || r->rows > 4 ? 2 : 4;
+    if (dev->is_software)
+        splits = MAX(splits, (uint32_t)ceil_div(steps, SOFTWARE_MAX_STEPS));
+    return MAX(MIN(splits, SDPA_SPLITS), 1);
 }
 
-static void plan_rows(struct rows_plan *r, const struct job *j)
+/* Threads of a workgroup: where splitting alone does not keep loops short enough, more. */
+static uint32_t rows_workgroup(const struct job *j, uint32_t lanes)
+{
+    const struct vk_limits *dev = vk_limits_get();
+    uint32_t size = MAX(launch_workgroup(), dev->max_subgroup);
+    int64_t most = (int64_t)SOFTWARE_MAX_STEPS * SDPA_SPLITS;
+
+    while (dev->is_software && j->a.n_k / (size / lanes) > most && size < dev->max_workgroup_size)
+        size *= 2;
+    return size;
+}
+
+static uint32_t unroll_of(const struct rows_plan *r, const struct job *j, uint32_t splits)
+{
+    int64_t steps = ceil_div(ceil_div(j->a.n_k, splits), r->workgroup / r->lanes);
+
+    if (steps <= 1 || launch_is_lean())
+        return 1;
+    return steps == 2 || r->rows > 4 ? 2 : 4;
+}
+
+static void plan_rows(struct plan *p, const struct job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
     int64_t per16 = 16 / (int64_t)dt_size((enum dtype)j->in[0]->dtype);
     int64_t blocks = ceil_div(MAX(MAX(j->a.dim, j->a.v_dim), 1), per16);
-    int64_t all = (int64_t)j->a.group * j->a.n_q;
+    struct rows_plan r = {
+        .lanes = MIN(1u << launch_log2((uint64_t)blocks), MIN(dev->min_subgroup, 32)),
+        .rows = (uint32_t)MIN(rows_of(j), launch_is_lean() ? MAX_ROWS_LEAN : MAX_ROWS),
+    };
 
-    r->lanes = MIN(1u << launch_log2((uint64_t)blocks), MIN(dev->min_subgroup, 32));
-    r->rows = (uint32_t)MIN(all, launch_is_lean() ? MAX_ROWS_LEAN : MAX_ROWS);
-    r->workgroup = MAX(launch_workgroup(), dev->max_subgroup);
-    while (shared_bytes(r, j) > dev->shared_memory && r->workgroup > dev->max_subgroup)
-        r->workgroup /= 2;
-    while (shared_bytes(r, j) > dev->shared_memory && r->rows > 1)
-        r->rows /= 2;
-    r->items = (uint32_t)(j->a.batch * j->a.n_kv * ceil_div(all, r->rows));
-    split_keys(r, j);
+    r.workgroup = rows_workgroup(j, r.lanes);
+    while (!rows_fit(&r, j) && r.workgroup > dev->max_subgroup)
+        r.workgroup /= 2;
+    while (!rows_fit(&r, j) && r.rows > 1)
+        r.rows /= 2;
+    *p = (struct plan){ .kern = KERN_ATTN_ROWS, .items = tiles_of(j, r.rows) };
+    p->splits = split_keys(&r, j, p->items);
+    p->part_bytes = r.rows * ((size_t)j->a.v_dim + 2) * sizeof(float);
+    set_spec(p, j, r.workgroup,
+             (uint32_t[]){ r.lanes, unroll_of(&r, j, p->splits), r.rows, r.subgroups });
 }
 
-static enum err rows_pipe(const struct vk_pipe **pipe, const struct rows_plan *r,
-                          const struct job *j)
+static enum variant_reason judge_rows(struct plan *p, const struct job *j)
 {
-    uint32_t subgroups = (uint32_t)ceil_div(r->workgroup, vk_limits_get()->min_subgroup);
-    uint32_t spec[] = { r->workgroup,
-                        1,
-                        1,
-                        flags_of(j) | (r->splits > 1 ? SDPA_SPLIT : 0),
-                        r->lanes,
-                        r->unroll,
-                        r->rows,
-                        (uint32_t)j->a.group,
-                        (uint32_t)j->a.dim,
-                        (uint32_t)j->a.v_dim,
-                        subgroups };
-
-    return kern_pipe(pipe, KERN_ATTN_ROWS, j->in[0]->dtype, spec, ARRAY_LEN(spec));
+    plan_rows(p, j);
+    return VARIANT_FITS;
 }
 
-static enum err encode_rows(struct job *j, const struct vk_pipe *pipe, const struct rows_plan *r)
+static enum variant_reason judge_decode(struct plan *p, const struct job *j)
 {
-    static const char zeros[MAX_SPLIT_ITEMS * SDPA_COUNTER_BYTES];
-    struct sdpa_args *a = &j->args;
-    enum err err = ERR_OK;
+    if (!j->is_wide)
+        return VARIANT_LAYOUT;
+    if (j->a.n_q > MAX_ROWS)
+        return VARIANT_SIZE;
+    return judge_rows(p, j);
+}
 
-    a->splits = r->splits;
-    a->n_items = r->items;
-    if (r->splits > 1) {
-        size_t part = r->rows * ((size_t)j->a.v_dim + 2) * sizeof(float);
-        TRY(vk_enc_args(j->enc, &a->counters, zeros, (size_t)r->items * SDPA_COUNTER_BYTES));
-        TRY(vk_enc_scratch(j->enc, &a->parts, (size_t)r->items * r->splits * part));
-    }
-    TRY(vk_enc_dispatch(j->enc, pipe, a, sizeof *a, launch_grid((uint64_t)r->items * r->splits)));
-out:
-    return err;
+/* ---- tiles of rows ---- */
+
+/* Fragments of 16 bytes or 8 that attn_coop.comp has names for. */
+#define COOP_MAX_DIMS 16
+#define COOP_KEYS 2
+#define COOP_SUBGROUPS 4
+/* Fewer rows of a kv head leave most of a tile empty. */
+#define MIN_TILE_ROWS 16
+
+static bool suits_tiles(const struct job *j)
+{
+    if (vk_limits_get()->is_software && j->a.n_k > SOFTWARE_MAX_KEYS)
+        return false;
+    return rows_of(j) >= MIN_TILE_ROWS && MIN(j->a.dim, j->a.v_dim) > 0;
+}
+
+static uint32_t chunk_pitch(int32_t size, uint32_t edge)
+{
+    return (uint32_t)(align_up((size_t)size, edge) / 8) | 1;
+}
+
+/* Shared memory of attn_coop.comp. */
+static uint32_t coop_bytes(const struct job *j, uint32_t edge)
+{
+    uint32_t pitch_k = chunk_pitch(j->a.dim, edge), pitch_v = chunk_pitch(j->a.v_dim, edge);
+    uint32_t keys = COOP_KEYS * edge, rows = COOP_SUBGROUPS * edge;
+    uint32_t staged = MAX(rows * pitch_k, keys * (pitch_k + pitch_v));
+
+    return 16 * (staged + rows * (keys / 4 + 1 + edge / 4 + 1));
+}
+
+static enum variant_reason judge_coop(struct plan *p, const struct job *j)
+{
+    const struct vk_limits *dev = vk_limits_get();
+    enum dtype type = (enum dtype)j->in[0]->dtype;
+    uint32_t edge = dev->coopmat_edge, lanes = dev->subgroup_size;
+    uint32_t threads = lanes * COOP_SUBGROUPS;
+
+    if (type == DT_FLOAT32)
+        return VARIANT_DTYPE;
+    p->kern = type == DT_BFLOAT16 ? KERN_ATTN_COOP_BF16 : KERN_ATTN_COOP;
+    if (!kern_is_usable(p->kern, type) || lanes % edge != 0 || lanes > 4 * edge ||
+        threads > dev->max_workgroup_size || coop_bytes(j, edge) > dev->shared_memory)
+        return VARIANT_DEVICE;
+    if (!j->is_wide)
+        return VARIANT_LAYOUT;
+    if (!suits_tiles(j) || MAX(j->a.dim, j->a.v_dim) > (int32_t)(COOP_MAX_DIMS * edge))
+        return VARIANT_SIZE;
+    p->splits = 1;
+    p->items = tiles_of(j, COOP_SUBGROUPS * edge);
+    set_spec(p, j, threads, (uint32_t[]){ lanes, edge, COOP_SUBGROUPS, COOP_KEYS });
+    return VARIANT_FITS;
+}
+
+struct tile_plan {
+    uint32_t tx, ty, rows, keys; /* of an invocation */
+};
+
+/* Shared memory of attn_tiled.comp. */
+static uint32_t tiled_bytes(const struct tile_plan *t, const struct job *j)
+{
+    uint32_t pitch_k = (uint32_t)ceil_div(j->a.dim, 4) | 1;
+    uint32_t pitch_v = (uint32_t)ceil_div(j->a.v_dim, 4) | 1;
+    uint32_t rows = t->ty * t->rows, keys = t->tx * t->keys;
+
+    return 16 * (rows * pitch_k + keys * MAX(pitch_k, pitch_v)) + 4 * rows * (keys + 1);
+}
+
+static enum variant_reason judge_tiled(struct plan *p, const struct job *j)
+{
+    const struct vk_limits *dev = vk_limits_get();
+    struct tile_plan t = { MIN(16, dev->min_subgroup), 8, 4, 2 };
+
+    if (launch_is_lean()) /* its barriers cost more than reading keys again */
+        return VARIANT_DEVICE;
+    if (!suits_tiles(j))
+        return VARIANT_SIZE;
+    while (tiled_bytes(&t, j) > dev->shared_memory && t.tx * t.ty > dev->max_subgroup)
+        t.ty /= 2;
+    if (tiled_bytes(&t, j) > dev->shared_memory)
+        t.keys = 1;
+    if (tiled_bytes(&t, j) > dev->shared_memory || t.tx * t.ty < dev->max_subgroup)
+        return VARIANT_DEVICE;
+    *p = (struct plan){ .kern = KERN_ATTN_TILED, .splits = 1 };
+    p->items = tiles_of(j, t.ty * t.rows);
+    set_spec(p, j, t.tx * t.ty, (uint32_t[]){ t.tx, t.ty, t.rows, t.keys });
+    return VARIANT_FITS;
 }
 
 /* ---- the choice ---- */
+
+static const struct variant {
+    enum variant_id id;
+    enum variant_reason (*judge)(struct plan *out, const struct job *j);
+} variants[] = {
+    { VARIANT_SDPA_DECODE, judge_decode },
+    { VARIANT_SDPA_PREFILL_COOP, judge_coop },
+    { VARIANT_SDPA_PREFILL_TILED, judge_tiled },
+    { VARIANT_SDPA_ROWS, judge_rows },
+};
 
 static void describe(char *text, size_t size, const void *data)
 {
@@ -206,31 +353,53 @@ static void describe(char *text, size_t size, const void *data)
              j->a.n_k, j->is_wide ? "" : ", not aligned");
 }
 
-static enum variant_reason judge_decode(const struct job *j)
+static enum err choose(const struct vk_pipe **pipe, struct plan *plan, const struct job *j)
 {
-    if (!j->is_wide)
-        return VARIANT_LAYOUT;
-    return j->a.n_q <= MAX_ROWS ? VARIANT_FITS : VARIANT_SIZE;
+    struct variant_problem problem = {
+        describe, j, "queries x keys x heads x dim", { j->a.n_q, j->a.n_k, j->a.heads, j->a.dim }
+    };
+    const struct variant *v = variants;
+    enum err err;
+
+    do {
+        while (!variant_takes(v->id, v->judge(plan, j), &problem))
+            v++;
+        err = kern_pipe(pipe, plan->kern, j->in[0]->dtype, plan->spec, plan->n_spec);
+    } while (err && variant_gives_way(v->id, err));
+    return err;
+}
+
+/* Memory for the parts of several workgroups, and counters at 0. */
+static enum err set_parts(struct job *j, const struct plan *p)
+{
+    size_t size = (size_t)p->items * SDPA_COUNTER_BYTES;
+    void *zeros = mem_alloc(size);
+    enum err err = zeros ? ERR_OK : ERR_NO_MEMORY;
+
+    if (!err)
+        err = vk_enc_args(j->enc, &j->args.counters, zeros, size);
+    mem_free(zeros);
+    if (!err)
+        err = vk_enc_scratch(j->enc, &j->args.parts, (size_t)p->items * p->splits * p->part_bytes);
+    return err;
 }
 
 static enum err run(struct job *j)
 {
-    struct variant_problem problem = { describe, j };
+    struct sdpa_args *a = &j->args;
     const struct vk_pipe *pipe;
-    struct rows_plan rows;
-    enum variant_id id;
+    struct plan plan;
     enum err err;
 
-    do {
-        id = VARIANT_SDPA_DECODE;
-        if (!variant_takes(id, judge_decode(j), &problem)) {
-            id = VARIANT_SDPA_ROWS;
-            variant_takes(id, VARIANT_FITS, &problem);
-        }
-        plan_rows(&rows, j);
-        err = rows_pipe(&pipe, &rows, j);
-    } while (err && variant_gives_way(id, err));
-    return err ? err : encode_rows(j, pipe, &rows);
+    TRY(choose(&pipe, &plan, j));
+    a->splits = plan.splits;
+    a->n_items = plan.items;
+    if (plan.splits > 1)
+        TRY(set_parts(j, &plan));
+    TRY(vk_enc_dispatch(j->enc, pipe, a, sizeof *a,
+                        launch_grid((uint64_t)plan.items * plan.splits)));
+out:
+    return err;
 }
 
 enum err vk_sdpa(const struct exec *x)

@@ -85,8 +85,10 @@ static uint32_t flags_of(const struct vk_norm *n)
 static enum err choose(const struct vk_pipe **pipe, struct norm_team *t, uint32_t *workgroup,
                        const struct vk_norm *n)
 {
-    struct variant_problem problem = { describe, n };
     uint32_t row_len = (uint32_t)n->x->shape[n->x->ndim - 1], flags = flags_of(n);
+    struct variant_problem problem = {
+        describe, n, "rows x length", { (int64_t)(n->x->size / row_len), row_len }
+    };
     enum dtype type = (enum dtype)n->x->dtype;
     enum variant_id id;
     enum err err;

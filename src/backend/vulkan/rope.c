@@ -196,7 +196,9 @@ static uint32_t flags_of(const struct vk_rope *r)
 static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
                        const struct norm_team *t, uint32_t workgroup)
 {
-    struct variant_problem problem = { describe, r };
+    struct variant_problem problem = {
+        describe, r, "tensors x positions x size", { r->n_parts, r->positions, r->size }
+    };
     enum dtype type = (enum dtype)r->part[0].src->dtype;
     enum variant_id id;
     enum err err;

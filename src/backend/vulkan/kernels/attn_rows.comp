@@ -14,10 +14,10 @@ layout(constant_id = 3) const uint FLAGS = 0u; // SDPA_*
 layout(constant_id = 4) const uint LPK = 8u;
 layout(constant_id = 5) const uint UK = 4u;
 layout(constant_id = 6) const uint ROWS = 1u;
-layout(constant_id = 7) const uint GROUP = 1u;
-layout(constant_id = 8) const uint D = 64u;
-layout(constant_id = 9) const uint DV = 64u;
-layout(constant_id = 10) const uint SUBGROUPS = 1u; // of a workgroup, at most
+layout(constant_id = 7) const uint SUBGROUPS = 1u; // of a workgroup, at most
+layout(constant_id = 8) const uint GROUP = 1u;
+layout(constant_id = 9) const uint D = 64u;
+layout(constant_id = 10) const uint DV = 64u;
 
 ARGS(sdpa_args);
 #include "attn.glsl"

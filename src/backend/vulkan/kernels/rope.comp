@@ -42,15 +42,17 @@ float angle_unit; // position times scale
 
 // ---- turns ----
 
-// As angle_reduce, which a driver may simplify where nothing forbids it: rounding by name.
+// As angle_reduce, but a driver simplifies sums where nothing forbids it: rounding by name, precise
+// differences. The products are exact.
 angle quarters(float x)
 {
     if (abs(x) > 8192.0)
         return angle_large(x);
     float k = roundEven(x * 0.636619747);
-    float r = fma(k, -0.000483751297, fma(k, -1.5703125, x));
+    precise float high = (x - k * 1.5703125) - k * 0.000483751297;
+    precise float r = (high - k * 7.54953362e-8) - k * 2.56334407e-12;
     angle z;
-    z.r = fma(k, -2.56334407e-12, fma(k, -7.54953362e-8, r));
+    z.r = r;
     z.q = int(k);
     return z;
 }
