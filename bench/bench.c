@@ -180,7 +180,10 @@ bool bench_wants(const char *name)
 
 static int parse_filter(const char *value)
 {
-    static const char *const tables[] = { "startup", "latency", "products", "quantized" };
+    static const char *const tables[] = {
+        "startup", "latency", "products", "quantized",
+        "fast_rms_norm fast_layer_norm fast_rope fast_sdpa_prefill"
+    };
     bool matches = false;
 
     bench_options.filter = value;
@@ -282,7 +285,7 @@ static int run_all(mlx_stream stream, mlx_device device, double began)
     if (bench_options.json)
         report_device(device);
     return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
-           bench_products(stream) + bench_quantized(stream);
+           bench_fast(stream) + bench_products(stream) + bench_quantized(stream);
 }
 
 int cmd_bench(int argc, char **argv)

@@ -80,5 +80,7 @@ int bench_products(mlx_stream s);
 int bench_llm(int argc, char **argv);
 /* Products with quantized matrices, only if the filter asks for "quantized". */
 int bench_quantized(mlx_stream s);
+/* Norms, rotary positions, attention. */
+int bench_fast(mlx_stream s);
 /* Upload, add, read-back of n elements once. */
 int bench_add_once(int n, mlx_stream s);
