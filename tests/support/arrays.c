@@ -35,13 +35,13 @@ static void write_element(void *p, double complex v, enum dtype t)
         *(uint64_t *)p = re < 0 ? (uint64_t)(int64_t)re : (uint64_t)re;
         break;
     case DT_INT8:
-        *(int8_t *)p = (int8_t)re;
+        *(int8_t *)p = (int8_t)(int64_t)re;
         break;
     case DT_INT16:
-        *(int16_t *)p = (int16_t)re;
+        *(int16_t *)p = (int16_t)(int64_t)re;
         break;
     case DT_INT32:
-        *(int32_t *)p = (int32_t)re;
+        *(int32_t *)p = (int32_t)(int64_t)re;
         break;
     case DT_INT64:
         *(int64_t *)p = (int64_t)re;
@@ -131,6 +131,15 @@ double complex *random_values(struct rng *r, size_t n, enum dtype t)
     for (size_t i = 0; i < n; i++)
         v[i] = random_value(r, t);
     return v;
+}
+
+struct arr *arr_random(struct rng *r, const struct shp *s, enum dtype t, enum layout layout)
+{
+    double complex *v = random_values(r, shp_size(s), t);
+    struct arr *a = arr_of_layout(v, s, t, layout);
+
+    mem_free(v);
+    return a;
 }
 
 double tolerance_of(enum dtype t)

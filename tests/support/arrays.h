@@ -39,6 +39,8 @@ double complex rounded_to(double complex v, enum dtype t);
 /* Random values that suit a dtype: small integers, or floats in [-4, 4) with few digits. */
 double complex random_value(struct rng *r, enum dtype t);
 double complex *random_values(struct rng *r, size_t n, enum dtype t);
+/* An array of such values; evaluated. */
+struct arr *arr_random(struct rng *r, const struct shp *s, enum dtype t, enum layout layout);
 
 /* Relative and absolute tolerance of a dtype's arithmetic. */
 double tolerance_of(enum dtype t);

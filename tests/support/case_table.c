@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "support/testing.h"
+
 /* ---- reading ---- */
 
 static bool take(struct case_reader *r, void *out, size_t n)
@@ -244,16 +246,6 @@ static const char *at(const struct case_result *r, const int32_t *index)
     for (int i = 0; i < r->shape.ndim; i++)
         offset += index[i] * r->strides[i];
     return (const char *)r->first + offset * (int64_t)dt_size(r->dtype);
-}
-
-static bool next_index(int32_t *index, const struct shp *s)
-{
-    for (int i = s->ndim - 1; i >= 0; i--) {
-        if (++index[i] < s->d[i])
-            return true;
-        index[i] = 0;
-    }
-    return false;
 }
 
 static const char *compare_elements(const struct case_result *got, const struct case_result *want,

@@ -94,6 +94,21 @@ void sim_end(void)
         fail_msg("%d violations, the first: %s", sim.violations, sim.text);
 }
 
+int sim_setup(void **state)
+{
+    (void)state;
+    sim_begin();
+    return 0;
+}
+
+int sim_teardown(void **state)
+{
+    (void)state;
+    mem_fail_after(0);
+    sim_end();
+    return 0;
+}
+
 void sim_fail_step(int n)
 {
     sim.fail_step = n;

@@ -18,6 +18,9 @@ extern const struct be be_sim;
 /* Forgets everything; sim_end checks and releases: nothing leaks, nothing was violated. */
 void sim_begin(void);
 void sim_end(void);
+/* The same around a cmocka test; no allocation fails afterwards. */
+int sim_setup(void **state);
+int sim_teardown(void **state);
 
 /* Violations so far; the first one is described in sim_violation_text. */
 int sim_violations(void);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/err.h"
+#include "core/shape.h"
 
 /* The call succeeds; the error text is shown where it does not. */
 #define assert_ok(call)                                                                            \
@@ -51,4 +52,15 @@ static inline int rng_below(struct rng *r, int n)
 static inline bool rng_one_in(struct rng *r, int n)
 {
     return rng_below(r, n) == 0;
+}
+
+/* Advances a row-major index; false after the last one. */
+static inline bool next_index(int32_t *index, const struct shp *s)
+{
+    for (int i = s->ndim - 1; i >= 0; i--) {
+        if (++index[i] < s->d[i])
+            return true;
+        index[i] = 0;
+    }
+    return false;
 }

@@ -691,22 +691,7 @@ static void test_failure_of_the_stream_surfaces_once(void **state)
     sim_strm_free(&s);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    sim_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    mem_fail_after(0);
-    sim_end();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, sim_setup, sim_teardown)
 
 int main(void)
 {

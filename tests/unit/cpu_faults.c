@@ -112,15 +112,6 @@ out:
 static const graph_fn graphs[] = { chain, concatenate, reshape_copy, pad,    sum, sum_of_rows,
                                    take,  product,     softmax,      argmax, bits };
 
-static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t)
-{
-    double complex *v = random_values(r, shp_size(s), t);
-    struct arr *a = arr_of(v, s, t);
-
-    mem_free(v);
-    return a;
-}
-
 /* Builds and evaluates; on success compares with the bytes of an undisturbed run. */
 static bool attempt(graph_fn graph, const struct inputs *in, const void *want, size_t n)
 {
@@ -146,10 +137,10 @@ static bool attempt(graph_fn graph, const struct inputs *in, const void *want, s
 static void test_every_allocation_fails(void **state)
 {
     struct rng r = { 1 };
-    struct inputs in = { random_array(&r, SHAPE(400, 300), DT_FLOAT32),
-                         random_array(&r, SHAPE(400, 300), DT_FLOAT32),
+    struct inputs in = { arr_random(&r, SHAPE(400, 300), DT_FLOAT32, LAY_DENSE),
+                         arr_random(&r, SHAPE(400, 300), DT_FLOAT32, LAY_DENSE),
                          arr_of((double complex[]){ 3, 1, 2 }, SHAPE(3), DT_INT32),
-                         random_array(&r, SHAPE(40, 30), DT_BFLOAT16) };
+                         arr_random(&r, SHAPE(40, 30), DT_BFLOAT16, LAY_DENSE) };
 
     (void)state;
     for (size_t g = 0; g < ARRAY_LEN(graphs); g++) {

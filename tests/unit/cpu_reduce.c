@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-static struct arr *random_array(struct rng *r, const struct shp *s, enum dtype t,
-                                enum layout layout)
-{
-    double complex *v = random_values(r, shp_size(s), t);
-    struct arr *a = arr_of_layout(v, s, t, layout);
-
-    mem_free(v);
-    return a;
-}
-
 /* ---- reductions ---- */
 
 static double complex combine(enum reduce_kind kind, double complex x, double complex y)
@@ -85,7 +75,7 @@ static void check_close(struct arr *a, const double complex *want, double scale)
 static void reduce_case(struct rng *r, const struct shp *s, enum dtype t, enum layout layout,
                         int mask, enum reduce_kind kind)
 {
-    struct arr *a = random_array(r, s, t, layout), *out = NULL;
+    struct arr *a = arr_random(r, s, t, layout), *out = NULL;
     int32_t axes[SHP_MAX];
     struct ops_axes x = { .axes = { axes, 0 } };
 
@@ -236,7 +226,7 @@ static void test_integer_sums_wrap(void **state)
 static void arg_case(struct rng *r, enum dtype t, const struct shp *s, int axis, enum layout layout)
 {
     bool is_max = rng_below(r, 2);
-    struct arr *a = random_array(r, s, t, layout), *out = NULL;
+    struct arr *a = arr_random(r, s, t, layout), *out = NULL;
     double complex *v = arr_values(a);
     int32_t ax = axis;
     size_t inner = 1;
@@ -332,7 +322,7 @@ static void test_softmax(void **state)
     for (size_t k = 0; k < ARRAY_LEN(shapes); k++)
         for (size_t t = 0; t < ARRAY_LEN(types); t++)
             for (int l = 0; l < LAY_COUNT; l++) {
-                struct arr *a = random_array(&r, &shapes[k], types[t], (enum layout)l);
+                struct arr *a = arr_random(&r, &shapes[k], types[t], (enum layout)l);
                 struct arr *soft = NULL, *lse = NULL;
                 int32_t last = -1;
                 size_t length = (size_t)shapes[k].d[shapes[k].ndim - 1], rows = a->size / length;

@@ -85,17 +85,6 @@ static struct shp random_shape(struct rng *r, int max_ndim, int max_dim)
     return s;
 }
 
-/* Advances a row-major index; false after the last one. */
-static bool next_index(int32_t *index, const struct shp *s)
-{
-    for (int i = s->ndim - 1; i >= 0; i--) {
-        if (++index[i] < s->d[i])
-            return true;
-        index[i] = 0;
-    }
-    return false;
-}
-
 static int64_t offset_of(const int32_t *index, const int64_t *strides, int ndim)
 {
     int64_t at = 0;

@@ -305,22 +305,7 @@ static void test_no_memory_leaves_nothing_behind(void **state)
     sim_strm_free(&streams[1]);
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    sim_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    mem_fail_after(0);
-    sim_end();
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, sim_setup, sim_teardown)
 
 int main(void)
 {
