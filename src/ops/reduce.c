@@ -49,6 +49,13 @@ static struct ints set_ints(const struct axis_set *set)
     return (struct ints){ set->axis, (size_t)set->n };
 }
 
+/* The reduced axes of r stay with size 1, or go. */
+static enum err drop_axes(struct arr **out, struct arr *r, const struct axis_set *set,
+                          const struct ops_axes *x, struct strm *s)
+{
+    return x->keepdims ? ops_same(out, r) : ops_squeeze(out, r, set_ints(set), s);
+}
+
 enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,
                     const struct ops_axes *x, struct strm *s)
 {
@@ -72,9 +79,7 @@ enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,
         memcpy(p.axis, set.axis, (size_t)set.n * sizeof p.axis[0]);
         TRY(ops_node(&r, a, &(struct ops_node){ OP_REDUCE, t, &shape, &p }, s));
     }
-    if (!x->keepdims)
-        STEP(r, ops_squeeze(&next, r, set_ints(&set), s));
-    arr_move(out, &r);
+    err = drop_axes(out, r, &set, x, s);
 out:
     arr_unref(&r);
     return err;
@@ -127,9 +132,7 @@ enum err ops_arg_reduce(struct arr **out, bool is_max, struct arr *a, const stru
         return arg_reduce_flat(out, is_max, a, x->keepdims, s);
     TRY(ops_axis_set(&set, x->axes, a->ndim, ERR_RANGE, name));
     TRY(arg_reduce_axis(&r, is_max, a, set.axis[0], s));
-    if (!x->keepdims)
-        STEP(r, ops_squeeze(&next, r, set_ints(&set), s));
-    arr_move(out, &r);
+    err = drop_axes(out, r, &set, x, s);
 out:
     arr_unref(&r);
     return err;
