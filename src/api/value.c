@@ -188,15 +188,16 @@ static enum err print_dim(struct printer *p, const char *at, int dim)
 
     TRY(text_add(&p->text, "["));
     for (int32_t i = 0; i < n; i++) {
+        const char *item = at ? at + i * step : NULL; /* an empty array has no bytes */
         if (i)
             TRY(text_add(&p->text, last ? ", " : ",\n%*s", 7 + dim, ""));
         if (i == EDGE_ITEMS && n > 2 * EDGE_ITEMS) {
             TRY(text_add(&p->text, "..."));
             i = n - EDGE_ITEMS - 1;
         } else if (last) {
-            TRY(print_item(p, at + i * step));
+            TRY(print_item(p, item));
         } else {
-            TRY(print_dim(p, at + i * step, dim + 1));
+            TRY(print_dim(p, item, dim + 1));
         }
     }
     TRY(text_add(&p->text, "]"));

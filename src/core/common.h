@@ -8,6 +8,10 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/* Converts floats to integers whatever their value: out of range the result is what the machine
+ * gives, as in MLX. */
+#define FLOAT_TO_ANY_INT __attribute__((no_sanitize("float-cast-overflow")))
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

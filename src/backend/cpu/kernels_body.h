@@ -51,28 +51,21 @@ CPU_CLASSES(CLASS)
     const T *ax = a, *ay = b;                                                                      \
     (void)ax, (void)ay, (void)c;
 
-#define UNARY_LOOP(id, op, result, ...)                                                            \
+#define LOAD_X const T x = ax[i]
+#define LOAD_XY const T x = ax[i], y = ay[i]
+#define MAP_LOOP(load, id, op, result, ...)                                                        \
     KERNEL(k_##op##_##id)                                                                          \
     {                                                                                              \
         OPERANDS(id)                                                                               \
         PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
         VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
         {                                                                                          \
-            const T x = ax[i];                                                                     \
+            load;                                                                                  \
             out[i] = __VA_ARGS__;                                                                  \
         }                                                                                          \
     }
-#define BINARY_LOOP(id, op, result, ...)                                                           \
-    KERNEL(k_##op##_##id)                                                                          \
-    {                                                                                              \
-        OPERANDS(id)                                                                               \
-        PASTE(type_, RESULT_##result(id)) *out = dst;                                              \
-        VECTOR_LOOP for (size_t i = 0; i < n; i++)                                                 \
-        {                                                                                          \
-            const T x = ax[i], y = ay[i];                                                          \
-            out[i] = __VA_ARGS__;                                                                  \
-        }                                                                                          \
-    }
+#define UNARY_LOOP(...) MAP_LOOP(LOAD_X, __VA_ARGS__)
+#define BINARY_LOOP(...) MAP_LOOP(LOAD_XY, __VA_ARGS__)
 /* An element's result depends on the element alone: both loops below agree on the fast ones. */
 #define GUARDED_LOOPS(op, id, load, condition, slow, fast)                                         \
     KERNEL(k_##op##_##id)                                                                          \
@@ -126,8 +119,6 @@ CPU_CLASSES(CLASS)
         }                                                                                          \
         memcpy(dst, lane, sizeof lane[0]);                                                         \
     }
-#define LOAD_X const T x = ax[i]
-#define LOAD_XY const T x = ax[i], y = ay[i]
 
 #define UNARY(op, list, result, ...) LIST_##list(UNARY_LOOP, op, result, __VA_ARGS__)
 #define BINARY(op, list, result, ...) LIST_##list(BINARY_LOOP, op, result, __VA_ARGS__)
@@ -156,7 +147,7 @@ LIST_ALL(SELECT_LOOP, )
 /* ---- conversions ---- */
 
 #define CONVERT_LOOP(from, to, ...)                                                                \
-    KERNEL(k_CONVERT_##from##_##to)                                                                \
+    FLOAT_TO_ANY_INT KERNEL(k_CONVERT_##from##_##to)                                               \
     {                                                                                              \
         typedef type_##to T __attribute__((unused));                                               \
         T *out = dst;                                                                              \
