@@ -28,9 +28,25 @@ static const struct kern_row {
 #undef KERN
 };
 
+/* Those that are enabled where present. */
+enum { IS_SEEN, IS_USED };
+enum {
+    USED_CAPS = 0
+#define FLOOR(...)
+#define NICE(...)
+#define CAP(id, use, ...) | (IS_##use ? VK_CAP_##id : 0)
+#define CAP_PLAIN(id, use, ...) | (IS_##use ? VK_CAP_##id : 0)
+#include "backend/vulkan/caps.def"
+#undef FLOOR
+#undef NICE
+#undef CAP
+#undef CAP_PLAIN
+};
+
 /* Blocks are read as scalar layout by the kernels: whole words. */
 #define KERN(id, file, dtypes, macros, args, needs)                                                \
-    static_assert(sizeof(struct args) % 4 == 0, "argument block of " #id);
+    static_assert(sizeof(struct args) % 4 == 0, "argument block of " #id);                         \
+    static_assert(!(NEEDS_##needs & ~USED_CAPS), "caps.def has to enable what " #id " needs");
 #include "backend/vulkan/kernels/kernels.def"
 #undef KERN
 
