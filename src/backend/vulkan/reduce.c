@@ -4,6 +4,7 @@
 
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/reduce_block.h"
 #include "backend/vulkan/variant.h"
 #include "core/gate.h"
 
@@ -28,7 +29,7 @@
 struct variant {
     enum variant_id id;
     enum reduce_walk walk;
-    bool wide;
+    enum { SINGLE, WIDE, BLOCKS } loads;
     enum variant_reason (*judge)(const struct vk_reduction *r, uint64_t in_addr);
 };
 
@@ -95,10 +96,12 @@ static enum variant_reason judge_any(const struct vk_reduction *r, uint64_t in_a
 }
 
 static const struct variant variants[] = {
-    { VARIANT_REDUCE_ROWS_WIDE, REDUCE_ROWS, true, judge_rows_wide },
-    { VARIANT_REDUCE_COLS_WIDE, REDUCE_COLS, true, judge_cols_wide },
-    { VARIANT_REDUCE_ROWS, REDUCE_ROWS, false, judge_any },
-    { VARIANT_REDUCE_COLS, REDUCE_COLS, false, judge_any }, /* these two accept everything */
+    { VARIANT_REDUCE_ROWS_BLOCKS, REDUCE_ROWS, BLOCKS, reduce_block_judge },
+    { VARIANT_REDUCE_COLS_BLOCKS, REDUCE_COLS, BLOCKS, reduce_block_judge },
+    { VARIANT_REDUCE_ROWS_WIDE, REDUCE_ROWS, WIDE, judge_rows_wide },
+    { VARIANT_REDUCE_COLS_WIDE, REDUCE_COLS, WIDE, judge_cols_wide },
+    { VARIANT_REDUCE_ROWS, REDUCE_ROWS, SINGLE, judge_any },
+    { VARIANT_REDUCE_COLS, REDUCE_COLS, SINGLE, judge_any }, /* these two accept everything */
 };
 
 static void describe(char *text, size_t size, const void *data)
@@ -114,7 +117,9 @@ static void describe(char *text, size_t size, const void *data)
 static enum variant_reason judge(const struct variant *v, const struct vk_reduction *r,
                                  uint64_t in_addr)
 {
-    return v->wide && !gate_on(GATE_VK_REDUCE_WIDE) ? VARIANT_OFF : v->judge(r, in_addr);
+    if (v->loads != SINGLE && !gate_on(GATE_VK_REDUCE_WIDE))
+        return VARIANT_OFF;
+    return v->judge(r, in_addr);
 }
 
 static const struct variant *choose_variant(const struct vk_reduction *r, uint64_t in_addr)
@@ -154,7 +159,7 @@ static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
 {
     /* Small loads need more lanes for the same bytes in flight: a column sum of 8191 x 8191 on an
      * H200 reaches 2.82 TB/s with 4 groups per unit, 3.44 with 16. */
-    uint64_t busy = launch_busy_groups() * (j->v->wide ? 1 : 3);
+    uint64_t busy = launch_busy_groups() * (j->v->loads == WIDE ? 1 : 3);
     uint64_t wanted = j->groups < busy ? MIN(busy / j->groups, rounds / 2) : 1;
     uint64_t trips = rounds * trips_per_round(&j->r->plan->red);
 
@@ -171,7 +176,7 @@ static void plan_rows(struct job *j)
     uint64_t busy = launch_busy_groups() * j->workgroup;
 
     j->args.run = p->red.n ? (uint32_t)p->red.dim[p->red.n - 1] : 1;
-    if (j->v->wide) /* lanes beyond a run would idle */
+    if (j->v->loads == WIDE) /* lanes beyond a run would idle */
         max = MIN(max, launch_log2((j->args.run + j->held - 1) / j->held));
     log2 = MIN(launch_log2(lanes), max);
     while (log2 < max && (1ull << log2) < loads && p->n_out << log2 < busy)
@@ -179,7 +184,7 @@ static void plan_rows(struct job *j)
     j->args.log2_team = log2;
     j->groups = (uint64_t)ceil_div((int64_t)p->n_out, j->workgroup >> log2);
     uint64_t rounds = (loads >> log2) / LOADS_IN_FLIGHT + 1;
-    if (j->v->wide && p->red.n > 1) /* every run may end with a round that is not full */
+    if (j->v->loads == WIDE && p->red.n > 1) /* every run may end with a round that is not full */
         rounds += p->n_red / j->args.run;
     set_slices(j, wanted_slices(j, rounds), 64);
 }
@@ -260,7 +265,9 @@ static enum err plan_job(struct job *j, struct vk_enc *e, const struct vk_reduct
     j->args.in_addr = j->in_addr;
     j->args.n_out = p->n_out;
     j->args.n_red = p->n_red;
-    if (j->v->wide)
+    if (j->v->loads == BLOCKS)
+        return ERR_OK;
+    if (j->v->loads == WIDE)
         j->held = elements_per_16(r);
     if (p->walk == REDUCE_ROWS) {
         plan_rows(j);
@@ -310,7 +317,7 @@ static enum err first_stage(struct vk_enc *e, struct job *j)
 {
     bool rows = j->r->plan->walk == REDUCE_ROWS, parts = j->args.slices > 1 || !j->r->out;
     struct stage s = { .kern = rows ? j->r->row : j->r->col,
-                       .wide = j->v->wide,
+                       .wide = j->v->loads == WIDE,
                        .out_parts = parts,
                        .shared_parts = j->workgroup * (rows ? 1 : j->held) };
     enum err err;
@@ -320,6 +327,22 @@ static enum err first_stage(struct vk_enc *e, struct job *j)
                                          j->workgroup >> j->args.log2_team)
                     : j->groups * j->args.slices;
     TRY(dispatch(e, j, &j->args, &s));
+out:
+    return err;
+}
+
+static enum err first_stage_in_blocks(struct vk_enc *e, struct job *j)
+{
+    struct reduce_block_args a;
+    enum err err;
+
+    reduce_block_plan(&a, j->r, j->in_addr);
+    bool parts = a.slices > 1 || !j->r->out;
+    TRY(bind_out(e, j, &a.out_addr, parts ? a.slices * a.n_out : 0));
+    j->args.slices = a.slices;
+    j->args.out_addr = a.out_addr;
+    vk_enc_variant(e, j->v->id);
+    TRY(reduce_block_dispatch(e, j->r, &a, parts));
 out:
     return err;
 }
@@ -365,7 +388,8 @@ enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uin
 
     do {
         TRY(plan_job(&j, e, r));
-        if ((err = first_stage(e, &j)))
+        err = j.v->loads == BLOCKS ? first_stage_in_blocks(e, &j) : first_stage(e, &j);
+        if (err)
             vk_enc_drop(e);
     } while (err && variant_gives_way(j.v->id, err));
     if (err)

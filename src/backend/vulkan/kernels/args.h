@@ -40,6 +40,7 @@ struct walk_args {
 
 /* Kernels that read memory in blocks (block.glsl): the numbers from 0 to BLOCK_DIGITS - 1 are among
  * their arguments, and the tasks of a dispatch have numbers of so many bits. */
+#define BLOCK_LANES 8
 #define BLOCK_DIGITS 16
 #define BLOCK_DIGIT_BITS 4
 #define BLOCK_TASK_BITS 20
@@ -184,6 +185,24 @@ struct reduce_args {
     A_U32 log2_team; /* row: lanes of one output; col: lanes along the kept axis */
     A_U32 run;       /* row: extent of the innermost reduced axis; col: lanes' worth of outputs */
     A_U32 n_outer;   /* col: outputs of the kept walks */
+};
+
+/* The same in blocks (block.glsl). A unit is a word, or an element that is larger; a lane loads one
+ * at a time. Lengths, strides and the loads of a task are in units; the last slice, and the last
+ * columns, overlap those before them. */
+#define REDUCE_BLOCK_LOADS 64 /* of a lane along the row */
+#define REDUCE_BLOCK_ROWS 64  /* of a column */
+#define REDUCE_BLOCK_COLS 2   /* units of a lane: together a line of the cache */
+struct reduce_block_args {
+    A_ADDR in_addr, out_addr;
+    A_I64 kept_stride; /* row: from output to output; col: of the outer kept axis */
+    A_I64 red_stride;  /* col */
+    A_U64 n_out;
+    A_U32 n_red, slices, n_tasks;
+    A_U32 columns;         /* col: of the inner kept axis */
+    A_U32 kept_out_stride; /* col: outputs of one step of the outer kept axis */
+    A_U32 reserved;
+    A_U32 digit[BLOCK_DIGITS];
 };
 
 /* Softmax over rows of consecutive elements; the output is row-major. */
@@ -416,6 +435,7 @@ static_assert(sizeof(struct qmv_set) == 40, "padding");
 static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
 static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
+static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
 static_assert(sizeof(struct rope_part) == 112, "padding");
