@@ -9,6 +9,7 @@
 
 #include "core/array.h"
 #include "core/fx.h"
+#include "core/group.h"
 #include "core/op.h"
 #include "core/stream.h"
 
@@ -23,7 +24,8 @@ struct exec {
     struct arr *const *in;
     struct arr *const *out;
     int n_in, n_out;
-    const struct fx *fx;   /* elementwise steps only */
+    const struct fx *fx;       /* elementwise steps only */
+    const struct group *group; /* steps of several ops only; in and out are those of the whole */
     _Atomic(void *) *slot; /* where the backend may keep what it derived from the step's structure;
                              lives as long as the plan, may be NULL; freed with be->slot_free */
 };
@@ -107,6 +109,10 @@ struct be {
     be_op_fn elementwise;
     /* By op family; NULL = unsupported on this device. */
     const be_op_fn *families;
+    /* By kind of group; a kind without function is never formed. Optional. group_takes looks at
+     * shapes, dtypes and layouts and encodes nothing; a group that it leaves runs node by node. */
+    const be_op_fn *groups;
+    enum group_reason (*group_takes)(const struct exec *x);
     enum err (*copy)(struct strm *s, const struct be_copy *c);
     /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references.
      */

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/plan.h"
 #include "core/plan_build.h"
+#include "core/rewrite.h"
 #include "core/sched.h"
 #include "core/stat.h"
 #include "core/tape.h"
@@ -161,7 +162,9 @@ static bool all_empty(const struct exec *x)
 static enum err dispatch(const struct exec *x)
 {
     const struct be *be = x->strm->be;
-    be_op_fn fn = x->fx ? be->elementwise : be->families[op_table[x->node->op].family];
+    be_op_fn fn = x->group ? be->groups[x->group->kind]
+                  : x->fx  ? be->elementwise
+                           : be->families[op_table[x->node->op].family];
 
     if (all_empty(x))
         return ERR_OK;
@@ -216,7 +219,9 @@ static enum err run_exec(struct exec *x, struct ev *ev)
     return x->strm->be->step_end(x->strm);
 }
 
-static enum err run_plain(struct open_stream *os, struct plan_step *step, struct node *n)
+/* One node. fx: its program if it is elementwise. */
+static enum err run_node(struct open_stream *os, struct node *n, const struct fx *fx,
+                         _Atomic(void *) *slot)
 {
     struct arr *small[8];
     struct arr **outs = small;
@@ -234,7 +239,8 @@ static enum err run_plain(struct open_stream *os, struct plan_step *step, struct
                                    .n_in = n->n_in,
                                    .out = outs,
                                    .n_out = n->n_out,
-                                   .slot = &step->slot },
+                                   .fx = fx,
+                                   .slot = slot },
                    os->ev);
     node_unpin(n);
     if (outs != small)
@@ -274,6 +280,104 @@ static enum err run_program(struct open_stream *os, const struct plan *p, struct
     for (int o = 0; o < step->n_out; o++)
         node_unpin(pinned[o]);
     return err;
+}
+
+/* The nodes of a group, the arrays that enter it and those that leave it. */
+struct group_run {
+    struct group group;
+    struct arr *in[GROUP_MAX_IN], *out[GROUP_SLOTS];
+    struct node *pinned[GROUP_SLOTS];
+    int n_in, n_out;
+};
+
+static bool group_makes(const struct group *g, const struct arr *a)
+{
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (g->node[slot] == a->node)
+            return true;
+    return false;
+}
+
+static void add_group_input(struct group_run *r, struct arr *a)
+{
+    if (group_makes(&r->group, a))
+        return;
+    for (int i = 0; i < r->n_in; i++)
+        if (r->in[i] == a)
+            return;
+    r->in[r->n_in++] = a;
+}
+
+static void resolve_group(struct group_run *r, const struct rewrite_match *m,
+                          struct node *const *nodes)
+{
+    *r = (struct group_run){ .group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted } };
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (m->member[slot] != PLAN_NO_NODE)
+            r->group.node[slot] = nodes[m->member[slot]];
+    for (int slot = 0; slot < GROUP_SLOTS; slot++) {
+        struct node *n = r->group.node[slot];
+        for (int k = 0; n && k < n->n_in; k++)
+            add_group_input(r, n->in[k]);
+        if (n && group_wants(&r->group, slot)) {
+            r->pinned[r->n_out] = n;
+            r->out[r->n_out++] = &n->out[0];
+        }
+    }
+}
+
+/* Slots are in the order in which the nodes depend on each other. */
+static enum err run_members(struct open_stream *os, const struct group *g)
+{
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < GROUP_SLOTS; i++) {
+        struct node *n = g->node[i];
+        struct fx fx;
+        if (!n)
+            continue;
+        bool is_elementwise = op_table[n->op].flags & OPF_FUSE;
+        if (is_elementwise)
+            fx_of_node(&fx, n);
+        TRY(run_node(os, n, is_elementwise ? &fx : NULL, NULL));
+    }
+out:
+    return err;
+}
+
+static enum err run_group(struct open_stream *os, struct plan_step *step, struct node *const *nodes)
+{
+    struct group_run r;
+    enum err err;
+
+    resolve_group(&r, step->group, nodes);
+    struct exec x = { .strm = os->strm,
+                      .node = nodes[step->node],
+                      .in = r.in,
+                      .n_in = r.n_in,
+                      .out = r.out,
+                      .n_out = r.n_out,
+                      .group = &r.group,
+                      .slot = &step->slot };
+    enum group_reason why = os->strm->be->group_takes(&x);
+    rewrite_count(step->group->rewrites, why);
+    if (why != GROUP_TAKEN)
+        return run_members(os, &r.group);
+    for (int o = 0; o < r.n_out; o++)
+        node_pin(r.pinned[o]);
+    err = run_exec(&x, os->ev);
+    for (int o = 0; o < r.n_out; o++)
+        node_unpin(r.pinned[o]);
+    return err;
+}
+
+static enum err run_step(struct open_stream *os, const struct plan *p, struct plan_step *step,
+                         struct node *const *nodes)
+{
+    if (step->group)
+        return run_group(os, step, nodes);
+    return step->fx ? run_program(os, p, step, nodes)
+                    : run_node(os, nodes[step->node], NULL, &step->slot);
 }
 
 /* ---- back-pressure ---- */
@@ -322,7 +426,7 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
         struct plan_step *step = &plan->step[i];
-        TRY(step->fx ? run_program(os, plan, step, nodes) : run_plain(os, step, nodes[step->node]));
+        TRY(run_step(os, plan, step, nodes));
         TRY(throttle(e));
     }
     trace_span_end_n("encode", begin, plan->n_step);

@@ -4,6 +4,7 @@
 #include "core/gate.h"
 #include "core/hash.h"
 #include "core/plan_build.h"
+#include "core/rewrite.h"
 #include "core/stat.h"
 #include "core/trace.h"
 
@@ -64,28 +65,25 @@ static uint64_t source_word(struct plan_run *r, const struct arr *a)
     return from_run | (uint64_t)(a - a->node->out) << 16 | p;
 }
 
-static uint64_t gates_word(void)
-{
-    return (uint64_t)gate_on(GATE_PLAN_FUSE) | (uint64_t)gate_on(GATE_PLAN_REORDER) << 1;
-}
-
 static enum err make_key(struct plan_run *r)
 {
     enum err err = ERR_OK;
 
     r->key.n = 0;
-    TRY(VEC_PUSH(&r->key, gates_word()));
+    TRY(VEC_PUSH(&r->key, rewrite_mask()));
     for (size_t i = 0; i < r->n; i++) {
         const struct node *n = r->nodes[i];
         const struct plan_node *info = &r->info[i];
         uint64_t *word;
 
-        TRY(VEC_RESERVE(&r->key, (size_t)n->n_in + 2));
+        TRY(VEC_RESERVE(&r->key, (size_t)n->n_in + 3));
         word = r->key.v + r->key.n;
         *word++ = (uint64_t)n->op | (uint64_t)n->out[0].dtype << 16 | (uint64_t)info->held << 24 |
                   (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
         if (info->fusable)
             *word++ = shape_hash(&n->out[0]);
+        if (n->op == OP_QUANTIZED_MATMUL) /* products of one group are of one kind */
+            *word++ = hash_bytes(HASH_SEED, n->params, n->params_size);
         for (int a = 0; a < n->n_in; a++)
             *word++ = source_word(r, n->in[a]) << 4 | n->in[a]->dtype;
         r->key.n = (size_t)(word - r->key.v);
@@ -147,7 +145,7 @@ static struct plan *lookup(const struct plan_cache *c, const struct plan_run *r)
     return NULL;
 }
 
-static enum err build(struct plan **out, const struct plan_run *r)
+static enum err build(struct plan **out, const struct plan_run *r, const struct be *be)
 {
     struct plan *p = mem_alloc(sizeof *p);
     int64_t begin = trace_span_begin();
@@ -161,7 +159,7 @@ static enum err build(struct plan **out, const struct plan_run *r)
     if (!p->key)
         goto out;
     memcpy(p->key, r->key.v, r->key.n * sizeof p->key[0]);
-    TRY(plan_build(p, r));
+    TRY(plan_build(p, r, be));
     stat_add(STAT_PLAN_BUILDS, 1);
     trace_span_end_n("build plan", begin, r->n);
     *out = p;
@@ -199,7 +197,7 @@ enum err plan_get(const struct plan **out, struct strm *s, struct node *const *n
     }
     if (c->n >= CACHE_MAX || !gate_on(GATE_PLAN_CACHE))
         clear(s, c);
-    if ((err = build(&p, r)) != ERR_OK)
+    if ((err = build(&p, r, s->be)) != ERR_OK)
         return err;
     p->next = c->bucket[p->hash % CACHE_BUCKETS];
     c->bucket[p->hash % CACHE_BUCKETS] = p;

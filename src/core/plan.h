@@ -12,20 +12,26 @@
 #include "core/array.h"
 #include "core/fx.h"
 
-/* Longest run: bounds planning time and lets the device start early on long tapes. */
-#define PLAN_MAX_NODES 256
+/* Longest run: bounds planning time and lets the device start early on long tapes. A step of a
+ * language model with some thirty layers fits, so that no group is cut. */
+#define PLAN_MAX_NODES 2048
+
+#define PLAN_NO_NODE UINT16_MAX
 
 /* Input `arg` of node `node` of the run. */
 struct plan_input {
     uint16_t node, arg;
 };
 
+struct rewrite_match;
+
 struct plan_step {
-    uint16_t node;                /* the op; of a fused group the last one */
+    uint16_t node;                /* the op; of a program the last one, of a group its anchor */
     uint8_t n_in, n_out, n_nodes; /* of programs; a plain step takes them from its node */
     struct fx *fx;                /* elementwise program, or NULL */
-    uint32_t first_in, first_out; /* into plan->inputs and plan->outputs, for programs */
-    _Atomic(void *) slot;         /* the backend's */
+    const struct rewrite_match *group; /* nodes of different ops as one step, or NULL */
+    uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, for programs */
+    _Atomic(void *) slot;              /* the backend's */
 };
 
 struct plan {

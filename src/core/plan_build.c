@@ -1,25 +1,26 @@
 #include "core/plan_build.h"
 
-#include "core/gate.h"
 #include "core/op.h"
+#include "core/rewrite.h"
 
 /* A group looks back at most this far for members, and a step may move ahead of at most this many.
  */
 #define FUSE_WINDOW 64
 #define ORDER_WINDOW 32
 
-#define UNGROUPED UINT16_MAX
-
 struct builder {
     struct plan *plan;
     const struct plan_run *run;
-    uint16_t group[PLAN_MAX_NODES];         /* root of the group a node belongs to */
+    uint16_t group[PLAN_MAX_NODES];         /* the node in whose step a node is */
     uint16_t uses_in_group[PLAN_MAX_NODES]; /* edges from members of the group being built */
+    struct rewrite_match *match;            /* groups of different ops */
+    uint16_t match_at[PLAN_MAX_NODES];      /* anchor -> match */
+    uint32_t n_inputs, n_outputs;           /* of the programs so far */
 };
 
 /* ---- fusion: one group per root, members found by one backward scan ---- */
 
-struct group {
+struct chain {
     uint16_t member[FX_MAX_INS]; /* descending; the root first */
     int n, n_out;
     const struct arr *input[FX_MAX_IN]; /* distinct arrays from outside the group */
@@ -32,7 +33,7 @@ static bool same_shape(const struct arr *a, const struct arr *b)
     return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
 }
 
-static int find_input(const struct group *g, const struct arr *a)
+static int find_input(const struct chain *g, const struct arr *a)
 {
     for (int i = 0; i < g->n_in; i++)
         if (g->input[i] == a)
@@ -41,11 +42,11 @@ static int find_input(const struct group *g, const struct arr *a)
 }
 
 /* Adding a node replaces one input (its output) by its own inputs. False if that is too many. */
-static bool add_member(struct builder *b, struct group *g, uint16_t index)
+static bool add_member(struct builder *b, struct chain *g, uint16_t index)
 {
     const struct node *n = b->run->nodes[index];
     const struct plan_node *info = &b->run->info[index];
-    struct group grown = *g;
+    struct chain grown = *g;
     bool is_output = g->n == 0 || info->held;
     int own = find_input(&grown, &n->out[0]);
 
@@ -75,29 +76,31 @@ static bool add_member(struct builder *b, struct group *g, uint16_t index)
     return true;
 }
 
-static void collect_group(struct builder *b, struct group *g, uint16_t root)
+static void collect_group(struct builder *b, struct chain *g, uint16_t root)
 {
     const struct plan_run *r = b->run;
     const struct arr *shape = &r->nodes[root]->out[0];
 
-    memset(b->uses_in_group, 0, sizeof b->uses_in_group);
-    *g = (struct group){ 0 };
+    size_t oldest = root - MIN(root, FUSE_WINDOW);
+
+    memset(b->uses_in_group + oldest, 0, (root - oldest + 1u) * sizeof b->uses_in_group[0]);
+    *g = (struct chain){ 0 };
     add_member(b, g, root);
     b->group[root] = root;
-    if (!gate_on(GATE_PLAN_FUSE))
+    if (!rewrite_on(REWRITE_FUSE))
         return;
     /* Consumers stand behind their producers on the tape, so going backwards every consumer of a
      * candidate has been decided before the candidate itself. */
     for (int i = (int)root - 1; i >= 0 && i >= (int)root - FUSE_WINDOW; i--) {
         const struct plan_node *info = &r->info[i];
-        if (info->fusable && b->group[i] == UNGROUPED && info->uses > 0 &&
+        if (info->fusable && b->group[i] == PLAN_NO_NODE && info->uses > 0 &&
             b->uses_in_group[i] == info->uses && same_shape(&r->nodes[i]->out[0], shape) &&
             add_member(b, g, (uint16_t)i))
             b->group[i] = root;
     }
 }
 
-static int value_of(const struct group *g, const struct builder *b, const struct arr *a)
+static int value_of(const struct chain *g, const struct builder *b, const struct arr *a)
 {
     int input = find_input(g, a);
 
@@ -109,7 +112,7 @@ static int value_of(const struct group *g, const struct builder *b, const struct
     return 0;
 }
 
-static enum err emit_program(struct builder *b, struct plan_step *step, const struct group *g)
+static enum err emit_program(struct builder *b, struct plan_step *step, const struct chain *g)
 {
     struct plan *p = b->plan;
     struct fx *f = arena_alloc(&p->arena, sizeof *f);
@@ -147,7 +150,7 @@ static enum err emit_program(struct builder *b, struct plan_step *step, const st
 struct order {
     uint16_t step_of[PLAN_MAX_NODES]; /* node -> step (in the order of roots) */
     uint16_t head[PLAN_MAX_NODES];    /* step -> its first node */
-    uint16_t next[PLAN_MAX_NODES];    /* node -> next node of the same step, or UNGROUPED */
+    uint16_t next[PLAN_MAX_NODES];    /* node -> next node of the same step, or PLAN_NO_NODE */
     uint16_t epoch[PLAN_MAX_NODES];   /* step -> barrier interval, once placed */
     bool placed[PLAN_MAX_NODES];
 };
@@ -164,7 +167,7 @@ static bool ready_epoch(const struct builder *b, const struct order *o, size_t s
     const struct plan_run *r = b->run;
     uint16_t earliest = 0;
 
-    for (size_t i = o->head[step]; i != UNGROUPED; i = o->next[i]) {
+    for (size_t i = o->head[step]; i != PLAN_NO_NODE; i = o->next[i]) {
         const struct node *n = r->nodes[i];
         for (int k = 0; k < n->n_in; k++) {
             size_t from = plan_producer(r, n->in[k]);
@@ -218,7 +221,7 @@ static void link_members(const struct builder *b, struct order *o)
 
     for (size_t s = 0; s < b->plan->n_step; s++) {
         step_of_root[b->plan->step[s].node] = (uint16_t)s;
-        o->head[s] = UNGROUPED;
+        o->head[s] = PLAN_NO_NODE;
     }
     for (size_t i = 0; i < b->run->n; i++) {
         uint16_t s = step_of_root[b->group[i]];
@@ -230,31 +233,54 @@ static void link_members(const struct builder *b, struct order *o)
 
 /* ---- */
 
+/* Groups of different ops come first: they save more than a longer program does. */
+static enum err find_groups(struct builder *b, const struct be *be)
+{
+    b->match = arena_alloc(&b->plan->arena, b->run->n * sizeof *b->match);
+    if (!b->match)
+        return ERR_NO_MEMORY;
+    size_t n = rewrite_find(b->match, b->group, b->run, be);
+    for (size_t m = 0; m < n; m++)
+        b->match_at[b->match[m].anchor] = (uint16_t)m;
+    return ERR_OK;
+}
+
+/* The step in the place of node i: a group that it anchors, a program that ends with it, or the
+ * node alone. */
+static enum err make_step(struct builder *b, struct plan_step *step, uint16_t i)
+{
+    struct chain g;
+    enum err err = ERR_OK;
+
+    *step = (struct plan_step){ .node = i, .n_nodes = 1 };
+    if (b->group[i] == i) {
+        step->group = &b->match[b->match_at[i]];
+        return ERR_OK;
+    }
+    b->group[i] = i;
+    if (!b->run->info[i].fusable)
+        return ERR_OK;
+    collect_group(b, &g, i);
+    step->first_in = b->n_inputs;
+    step->first_out = b->n_outputs;
+    TRY(emit_program(b, step, &g));
+    b->n_inputs += step->n_in;
+    b->n_outputs += step->n_out;
+out:
+    return err;
+}
+
 static enum err make_steps(struct builder *b, struct order *o)
 {
     struct plan *p = b->plan;
     const struct plan_run *r = b->run;
-    uint32_t n_inputs = 0, n_outputs = 0;
     enum err err = ERR_OK;
 
     /* Roots are found from the back, steps are wanted from the front: fill from the end. */
     size_t at = r->n;
-    for (int i = (int)r->n - 1; i >= 0; i--) {
-        struct plan_step step = { .node = (uint16_t)i, .n_nodes = 1 };
-        struct group g;
-        if (b->group[i] != UNGROUPED)
-            continue;
-        b->group[i] = (uint16_t)i;
-        if (r->info[i].fusable) {
-            collect_group(b, &g, (uint16_t)i);
-            step.first_in = n_inputs;
-            step.first_out = n_outputs;
-            TRY(emit_program(b, &step, &g));
-            n_inputs += step.n_in;
-            n_outputs += step.n_out;
-        }
-        p->step[--at] = step;
-    }
+    for (int i = (int)r->n - 1; i >= 0; i--)
+        if (b->group[i] == PLAN_NO_NODE || b->group[i] == i)
+            TRY(make_step(b, &p->step[--at], (uint16_t)i));
     p->step += at;
     p->n_step = r->n - at;
     link_members(b, o);
@@ -262,7 +288,7 @@ out:
     return err;
 }
 
-enum err plan_build(struct plan *p, const struct plan_run *r)
+enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *be)
 {
     struct builder b = { .plan = p, .run = r };
     struct order o = { .placed = { false } };
@@ -274,9 +300,10 @@ enum err plan_build(struct plan *p, const struct plan_run *r)
     if (!p->step || !p->inputs || !p->outputs)
         goto out;
     for (size_t i = 0; i < r->n; i++)
-        b.group[i] = UNGROUPED;
+        b.group[i] = PLAN_NO_NODE;
+    TRY(find_groups(&b, be));
     TRY(make_steps(&b, &o));
-    if (gate_on(GATE_PLAN_REORDER))
+    if (rewrite_on(REWRITE_REORDER))
         err = order_steps(&b, &o);
 out:
     return err;

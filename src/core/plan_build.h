@@ -3,6 +3,8 @@
 
 #include "core/plan.h"
 
+struct be;
+
 /* eval numbers the nodes of a run in the low bits of node->mark. */
 #define PLAN_MARK_MASK 0xffffu
 
@@ -40,5 +42,5 @@ static inline size_t plan_producer(const struct plan_run *r, const struct arr *a
     return i < r->n && r->nodes[i] == a->node ? i : r->n;
 }
 
-/* Fills p's steps; memory from p->arena. */
-MUST_CHECK enum err plan_build(struct plan *p, const struct plan_run *r);
+/* Fills p's steps for a backend; memory from p->arena. */
+MUST_CHECK enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *be);

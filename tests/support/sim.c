@@ -49,6 +49,7 @@ static struct {
     struct cell *cells;
     VEC(struct sim_entry) log;
     int violations, fail_step, fail_task, fail_hold;
+    enum group_reason group_answer;
     char text[256];
     int n_streams;
 } sim;
@@ -117,6 +118,11 @@ void sim_fail_step(int n)
 void sim_fail_task(int n)
 {
     sim.fail_task = n;
+}
+
+void sim_answer_groups(enum group_reason why)
+{
+    sim.group_answer = why;
 }
 
 void sim_fail_hold(int n)
@@ -535,11 +541,67 @@ static enum err sim_view(const struct exec *x)
 }
 
 static const be_op_fn families[OP_FAMILY_COUNT] = {
-    [OP_FAMILY_DIVMOD] = sim_compute,      [OP_FAMILY_ARANGE] = sim_compute,
-    [OP_FAMILY_FULL] = sim_compute,        [OP_FAMILY_VIEW] = sim_view,
-    [OP_FAMILY_CONCATENATE] = sim_compute, [OP_FAMILY_REDUCE] = sim_compute,
-    [OP_FAMILY_MATMUL] = sim_compute,      [OP_FAMILY_UNARY] = sim_compute,
-    [OP_FAMILY_BINARY] = sim_compute,      [OP_FAMILY_TERNARY] = sim_compute,
+    [OP_FAMILY_DIVMOD] = sim_compute,
+    [OP_FAMILY_ARANGE] = sim_compute,
+    [OP_FAMILY_FULL] = sim_compute,
+    [OP_FAMILY_VIEW] = sim_view,
+    [OP_FAMILY_CONCATENATE] = sim_compute,
+    [OP_FAMILY_REDUCE] = sim_compute,
+    [OP_FAMILY_MATMUL] = sim_compute,
+    [OP_FAMILY_UNARY] = sim_compute,
+    [OP_FAMILY_QUANTIZED_MATMUL] = sim_compute,
+    [OP_FAMILY_NORM] = sim_compute,
+    [OP_FAMILY_ROPE] = sim_compute,
+    [OP_FAMILY_SLICE_UPDATE] = sim_compute,
+    [OP_FAMILY_BINARY] = sim_compute,
+    [OP_FAMILY_TERNARY] = sim_compute,
+};
+
+/* One node of a group, as if it ran alone. */
+static enum err run_member(const struct exec *x, struct node *n)
+{
+    struct arr *out = &n->out[0];
+    enum err err;
+
+    if (op_table[n->op].flags & OPF_VIEW) {
+        arr_share(out, n->in[0], out->strides, LAYOUT_ROW, n->in[0]->data_size,
+                  view_step(n->op, 0));
+        return ERR_OK;
+    }
+    TRY(arr_alloc(out, &be_sim));
+    err = queue_step(&(struct exec){
+        .strm = x->strm, .node = n, .in = n->in, .n_in = n->n_in, .out = &out, .n_out = 1 });
+out:
+    return err;
+}
+
+static enum err sim_group(const struct exec *x)
+{
+    const struct group *g = x->group;
+    enum err err;
+
+    TRY(begin_step(x));
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (g->node[slot])
+            TRY(run_member(x, g->node[slot]));
+    for (int slot = 0; slot < GROUP_SLOTS;
+         slot++) /* what stays inside lives as long as inputs do */
+        if (g->node[slot] && !group_wants(g, slot))
+            TRY(sim_hold(x->strm, &g->node[slot]->out[0].buf, 1));
+out:
+    return err;
+}
+
+static enum group_reason sim_group_takes(const struct exec *x)
+{
+    (void)x;
+    return sim.group_answer;
+}
+
+static const be_op_fn groups[GROUP_KIND_COUNT] = {
+    [GROUP_QMM] = sim_group,
+    [GROUP_HEADS] = sim_group,
+    [GROUP_ADD_NORM] = sim_group,
 };
 
 const struct be be_sim = {
@@ -551,6 +613,8 @@ const struct be be_sim = {
     .strm_close = sim_strm_close,
     .elementwise = sim_compute,
     .families = families,
+    .groups = groups,
+    .group_takes = sim_group_takes,
     .hold = sim_hold,
     .step_end = sim_step_end,
     .flush = sim_flush,
@@ -593,7 +657,8 @@ static void expect(struct sim_arr *out, const struct sim_node *n, const struct s
     out->offset = 0;
 }
 
-void sim_node(struct sim_arr *outs, const struct sim_node *n, const struct sim_arr *in, size_t n_in)
+static void make_node(struct sim_arr *outs, const struct sim_node *n, const void *params,
+                      const struct sim_arr *in, size_t n_in)
 {
     struct arr *inputs[MAX_OPERANDS], *made[MAX_OPERANDS];
     struct out_desc desc[MAX_OPERANDS];
@@ -603,16 +668,33 @@ void sim_node(struct sim_arr *outs, const struct sim_node *n, const struct sim_a
         inputs[i] = in[i].a;
     for (size_t o = 0; o < n_out; o++)
         desc[o] = (struct out_desc){ n->shape, n->dtype };
-    assert_ok(node_new(made, &(struct node_params){ .op = (uint16_t)n->op,
-                                                    .strm = n->strm,
-                                                    .in = inputs,
-                                                    .n_in = n_in,
-                                                    .out = desc,
-                                                    .n_out = n_out }));
+    assert_ok(node_new(
+        made, &(struct node_params){ .op = (uint16_t)n->op,
+                                     .strm = n->strm,
+                                     .in = inputs,
+                                     .n_in = n_in,
+                                     .params = params,
+                                     .params_size = params ? op_table[n->op].params_size : 0,
+                                     .out = desc,
+                                     .n_out = n_out }));
     for (size_t o = 0; o < n_out; o++) {
         outs[o].a = made[o];
         expect(&outs[o], n, in, n_in, (int)o);
     }
+}
+
+void sim_node(struct sim_arr *outs, const struct sim_node *n, const struct sim_arr *in, size_t n_in)
+{
+    make_node(outs, n, NULL, in, n_in);
+}
+
+struct sim_arr sim_op_params(const struct sim_node *n, const void *params, const struct sim_arr *in,
+                             size_t n_in)
+{
+    struct sim_arr out;
+
+    make_node(&out, n, params, in, n_in);
+    return out;
 }
 
 struct sim_arr sim_op(const struct sim_node *n, const struct sim_arr *in, size_t n_in)

@@ -33,6 +33,9 @@ void sim_fail_task(int n);
 /* The n-th hold from now on fails. */
 void sim_fail_hold(int n);
 
+/* What the device says to groups from now on; it takes them all at first. */
+void sim_answer_groups(enum group_reason why);
+
 struct strm *sim_strm_new(void);
 void sim_strm_free(struct strm **s);
 /* Tasks queued on s that have not run. */
@@ -78,6 +81,9 @@ void sim_node(struct sim_arr *outs, const struct sim_node *n, const struct sim_a
               size_t n_in);
 /* The common case: one output. */
 struct sim_arr sim_op(const struct sim_node *n, const struct sim_arr *in, size_t n_in);
+/* The same with params of the op's size. */
+struct sim_arr sim_op_params(const struct sim_node *n, const void *params, const struct sim_arr *in,
+                             size_t n_in);
 
 /* Whether an evaluated, complete array holds what it should. */
 bool sim_is_right(const struct sim_arr *s);

@@ -1,0 +1,65 @@
+/* Groups: nodes of different ops that a backend can run as one step.
+ *
+ * A kind of group has slots, one node each. Core finds the nodes (rewrite.c); the backend looks at
+ * shapes, dtypes and layouts and takes the group or leaves it, and then its nodes run one by one.
+ * Rounding is that of the single ops: every node's result has the node's dtype before the next one
+ * reads it, so that a group gives the same bits where it keeps the order of summation. */
+#pragma once
+
+#include "core/common.h"
+
+struct node;
+
+enum group_kind {
+    GROUP_NONE,
+    GROUP_QMM,      /* quantized products of one input */
+    GROUP_HEADS,    /* norm, rope, cache update of the heads of queries or keys */
+    GROUP_ADD_NORM, /* a sum and its norm */
+    GROUP_KIND_COUNT
+};
+
+#define GROUP_MAX_PRODUCTS 4
+
+/* GROUP_QMM: x -> [RMSNorm] -> 1 to 4 QuantizedMatmul with equal params, then at most one of
+ *   LAST = Add(product, residual) or Add(residual, product), for one product
+ *   SIGMOID = Sigmoid(first), GATED = first * SIGMOID, LAST = GATED * second, for two products;
+ *   factors in any order. */
+enum {
+    QMM_NORM,
+    QMM_PRODUCT,
+    QMM_SIGMOID = QMM_PRODUCT + GROUP_MAX_PRODUCTS,
+    QMM_GATED,
+    QMM_LAST,
+};
+
+/* GROUP_HEADS: x -> [RMSNorm -> up to two views] -> RoPE -> [SliceUpdate: source is in[0]]. */
+enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE };
+
+/* GROUP_ADD_NORM: Add -> RMSNorm. */
+enum { ADD_NORM_ADD, ADD_NORM_NORM };
+
+#define GROUP_SLOTS 8
+
+/* Arrays that enter a group: x, norm weight, three per product, residual. */
+#define GROUP_MAX_IN (3 + 3 * GROUP_MAX_PRODUCTS)
+
+struct group {
+    enum group_kind kind;
+    struct node *node[GROUP_SLOTS]; /* by slot, NULL where absent */
+    uint32_t wanted;                /* bit of a slot: its result is needed outside of the group */
+};
+
+static inline bool group_wants(const struct group *g, int slot)
+{
+    return g->wanted >> slot & 1;
+}
+
+/* Why a group ran node by node. */
+enum group_reason {
+    GROUP_TAKEN,
+    GROUP_DTYPE,
+    GROUP_LAYOUT,
+    GROUP_SIZE,
+    GROUP_OFF, /* a setting, or the kernel failed before */
+    GROUP_REASON_COUNT
+};
