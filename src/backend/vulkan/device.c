@@ -332,6 +332,18 @@ static enum err create_layout(void)
                     "vkCreatePipelineLayout");
 }
 
+/* Kernels; on software devices copies by the queue, too. */
+static void set_scope(void)
+{
+    vk_dev.work = (struct vk_scope){ VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                     VK_ACCESS_SHADER_READ_BIT, VK_ACCESS_SHADER_WRITE_BIT };
+    if (!vk_limits_get()->is_software)
+        return;
+    vk_dev.work.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT;
+    vk_dev.work.reads |= VK_ACCESS_TRANSFER_READ_BIT;
+    vk_dev.work.writes |= VK_ACCESS_TRANSFER_WRITE_BIT;
+}
+
 /* ---- opening ---- */
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
@@ -353,6 +365,7 @@ static void open_now(void)
     vk.GetPhysicalDeviceMemoryProperties2(vk_dev.phys.handle, &memory);
     vk_dev.memory = memory.memoryProperties;
     TRY(create_layout());
+    set_scope();
     TRY(vk_alloc_init());
     vk_cache_load();
     log_info("Vulkan device: %s", vk_dev.phys.props.deviceName);

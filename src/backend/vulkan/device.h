@@ -17,6 +17,12 @@ struct vk_queue {
     pthread_mutex_t lock;    /* guards submission: a queue may serve several streams */
 };
 
+/* What the command buffers of streams do, for barriers. */
+struct vk_scope {
+    VkPipelineStageFlags stages;
+    VkAccessFlags reads, writes;
+};
+
 #define VK_MAX_QUEUES 16
 #define VK_MAX_FAMILIES 2
 
@@ -32,6 +38,7 @@ struct vk_dev {
     uint32_t families[VK_MAX_FAMILIES]; /* distinct families in use */
     uint32_t n_families;
     VkPipelineLayout layout; /* of every pipeline: push constants only */
+    struct vk_scope work;
 };
 
 /* Valid after vk_dev_open succeeded. */

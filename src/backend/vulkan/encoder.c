@@ -219,17 +219,17 @@ enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t 
 
 static void emit_barrier(struct vk_enc *e)
 {
-    static const VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                                             .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-                                             .dstAccessMask = VK_ACCESS_SHADER_READ_BIT |
-                                                              VK_ACCESS_SHADER_WRITE_BIT };
+    const struct vk_scope *work = &vk_dev.work;
+    VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                .srcAccessMask = work->writes,
+                                .dstAccessMask = work->reads | work->writes };
 
     hazard_clear(&e->hazard);
     if (vk_rec_drops_barrier())
         return;
     /* Also the execution dependency that a write after a read needs. */
-    vk.CmdPipelineBarrier(e->slot->cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                          VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    vk.CmdPipelineBarrier(e->slot->cmd, work->stages, work->stages, 0, 1, &barrier, 0, NULL, 0,
+                          NULL);
     stat_add(STAT_BARRIERS, 1);
     record(e, VK_REC_BARRIER, (struct hz_range){ 0, 0 }, 0);
 }
@@ -246,15 +246,26 @@ static enum err check_dispatch(size_t push_size, struct vk_grid g)
     return ERR_OK;
 }
 
-static void encode_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, struct vk_grid g)
+/* Orders what comes next after what it depends on. */
+static void begin_work(struct vk_enc *e)
 {
-    struct vk_slot *slot = e->slot;
-    struct timing_dispatch d = { pipe->name, e->has_variant ? e->variant : VARIANT_COUNT };
+    if (hazard_is_full(&e->hazard))
+        vk_enc_order(e);
+    if (hazard_needs_barrier(&e->hazard))
+        emit_barrier(e);
+    hazard_advance(&e->hazard);
+}
 
-    timing_dispatch_begin(&slot->timing, slot->cmd);
-    vk.CmdDispatch(slot->cmd, g.x, g.y, g.z);
-    timing_dispatch_end(&slot->timing, slot->cmd, &d);
+static void end_work(struct vk_enc *e, const char *name)
+{
+    struct timing_dispatch d = { name, e->has_variant ? e->variant : VARIANT_COUNT };
+
+    timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
+    record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
     e->has_variant = false;
+    e->dispatches++;
+    e->ops++;
+    stat_add(STAT_DISPATCHES, 1);
 }
 
 void vk_enc_variant(struct vk_enc *e, enum variant_id id)
@@ -279,11 +290,7 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
         vk_enc_drop(e);
         return err;
     }
-    if (hazard_is_full(&e->hazard))
-        vk_enc_order(e);
-    if (hazard_needs_barrier(&e->hazard))
-        emit_barrier(e);
-    hazard_advance(&e->hazard);
+    begin_work(e);
     if (e->bound != pipe->handle) {
         vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
         e->bound = pipe->handle;
@@ -291,10 +298,28 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
     if (push_size)
         vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             (uint32_t)push_size, push);
-    encode_dispatch(e, pipe, grid);
-    record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
-    e->dispatches++;
-    e->ops++;
-    stat_add(STAT_DISPATCHES, 1);
+    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
+    vk.CmdDispatch(e->slot->cmd, grid.x, grid.y, grid.z);
+    end_work(e, pipe->name);
     return ERR_OK;
+}
+
+/* ---- copies ---- */
+
+bool vk_enc_can_copy(const struct arr *a)
+{
+    return vk_dev.work.stages & VK_PIPELINE_STAGE_TRANSFER_BIT && a->buf->home == &be_vulkan;
+}
+
+void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c)
+{
+    const struct vk_buf *src = vk_buf_of(c->src->buf), *dst = vk_buf_of(c->dst->buf);
+    VkBufferCopy region = { .srcOffset = src->offset + (c->src_addr - src->base.addr),
+                            .dstOffset = dst->offset + (c->dst_addr - dst->base.addr),
+                            .size = c->size };
+
+    begin_work(e);
+    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
+    vk.CmdCopyBuffer(e->slot->cmd, src->handle, dst->handle, 1, &region);
+    end_work(e, "copy_buffer");
 }

@@ -246,7 +246,7 @@ static void add_wait(struct waits *w, VkSemaphore semaphore, uint64_t value)
         i++;
     w->value[i] = i < w->n ? MAX(w->value[i], value) : value;
     w->semaphore[i] = semaphore;
-    w->stage[i] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    w->stage[i] = vk_dev.work.stages;
     w->n = MAX(w->n, i + 1);
 }
 
@@ -365,13 +365,13 @@ void vk_streams_pump(void)
 /* Makes the results visible to the host where it reads GPU memory directly. */
 static void encode_host_barrier(VkCommandBuffer cmd)
 {
-    static const VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                                             .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-                                             .dstAccessMask = VK_ACCESS_HOST_READ_BIT };
+    VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                .srcAccessMask = vk_dev.work.writes,
+                                .dstAccessMask = VK_ACCESS_HOST_READ_BIT };
 
     if (vk_alloc_strategy() != VK_STAGED)
-        vk.CmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-                              0, 1, &barrier, 0, NULL, 0, NULL);
+        vk.CmdPipelineBarrier(cmd, vk_dev.work.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
+                              0, NULL, 0, NULL);
 }
 
 bool vk_strm_has_work(const struct vk_strm *s)
