@@ -75,12 +75,19 @@ out:
 /* How the rows are shared out. */
 struct team {
     const struct arr *in;
-    bool is_aligned, has_parts;
+    uint64_t row_walk;  /* of the input's rows; 0: row_stride */
+    int64_t row_stride; /* in elements */
+    bool is_aligned;
     uint64_t blocks;            /* of a row, 16 bytes each */
     uint32_t per_lane;          /* blocks */
     uint32_t log2_lanes;        /* of a row */
-    uint32_t workgroup, pieces; /* of a row, one per workgroup */
+    uint32_t workgroup, pieces; /* of a row, one per workgroup or, in blocks, per subgroup */
 };
+
+static uint64_t rows_of(const struct team *t)
+{
+    return t->in->size / (uint64_t)t->in->shape[t->in->ndim - 1];
+}
 
 /* Lanes for a row: as few as hold it, because loads in flight count more than lanes (1048576 rows
  * of 64 on an H200: 3.95 TB/s, with a block per lane 2.72). */
@@ -92,13 +99,42 @@ static enum variant_reason fit_row(struct team *t)
     return t->workgroup <= launch_max_workgroup() ? VARIANT_FITS : VARIANT_SIZE;
 }
 
+#define BLOCK_SUBGROUPS 8 /* of a workgroup that reads blocks: kernels/block.glsl */
+#define UNITS_PER_PIECE (SOFTMAX_BLOCK_LOADS * BLOCK_LANES)
+
+static enum variant_reason fit_blocks(struct team *t)
+{
+    if (launch_block_lanes() != BLOCK_LANES)
+        return VARIANT_DEVICE;
+    if (!t->is_aligned || t->row_walk)
+        return VARIANT_LAYOUT;
+    uint64_t units = t->blocks * 2;
+    t->workgroup = BLOCK_SUBGROUPS * BLOCK_LANES;
+    t->pieces = (uint32_t)((units + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE);
+    bool fits = units >= UNITS_PER_PIECE && rows_of(t) <= (1u << BLOCK_TASK_BITS) / t->pieces &&
+                launch_block_pays(rows_of(t) * units * 8);
+    return fits ? VARIANT_FITS : VARIANT_SIZE;
+}
+
 /* Whole workgroups for a row, after another kernel has found its maximum and sum. */
-static void cut_row(struct team *t)
+static enum variant_reason cut_row(struct team *t)
 {
     t->workgroup = launch_workgroup();
     t->log2_lanes = launch_log2(t->workgroup);
     t->pieces = (uint32_t)ceil_div((int64_t)t->blocks, t->workgroup * t->per_lane);
+    return VARIANT_FITS;
 }
+
+static const struct variant {
+    enum variant_id id;
+    enum variant_reason (*fit)(struct team *t);
+    enum kern_id kern;
+    bool has_parts;
+} variants[] = {
+    { VARIANT_SOFTMAX_ROW, fit_row, KERN_SOFTMAX, false },
+    { VARIANT_SOFTMAX_BLOCKS, fit_blocks, KERN_SOFTMAX_BLOCK, true },
+    { VARIANT_SOFTMAX_PARTS, cut_row, KERN_SOFTMAX, true }, /* takes what the others leave */
+};
 
 static void describe(char *text, size_t size, const void *data)
 {
@@ -108,57 +144,85 @@ static void describe(char *text, size_t size, const void *data)
              t->in->shape[t->in->ndim - 1]);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct team *t)
+static enum err choose(const struct variant **v, const struct vk_pipe **pipe, struct team *t)
 {
     int32_t row_len = t->in->shape[t->in->ndim - 1];
     struct variant_problem problem = {
-        describe, t, "rows x row length", { (int64_t)t->in->size / row_len, row_len }
+        describe, t, "rows x row length", { (int64_t)rows_of(t), row_len }
     };
-    enum variant_id id;
     enum err err;
 
     do {
-        id = VARIANT_SOFTMAX_ROW;
-        t->has_parts = !variant_takes(id, fit_row(t), &problem);
-        if (t->has_parts) {
-            id = VARIANT_SOFTMAX_PARTS;
-            variant_takes(id, VARIANT_FITS, &problem);
-            cut_row(t);
-        }
-        uint32_t spec[] = { t->workgroup, 1, 1, t->has_parts, t->workgroup, !t->is_aligned };
-        err = kern_pipe(pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
-    } while (err && variant_gives_way(id, err));
+        for (*v = variants; !variant_takes((*v)->id, (*v)->fit(t), &problem); ++*v)
+            ;
+        uint32_t spec[] = { t->workgroup, 1, 1, (*v)->has_parts, t->workgroup, !t->is_aligned };
+        err = kern_pipe(pipe, (*v)->kern, t->in->dtype, spec, ARRAY_LEN(spec));
+    } while (err && variant_gives_way((*v)->id, err));
     return err;
+}
+
+/* Addresses of a dispatch; the parts of all rows were left there by another one. */
+struct operands {
+    uint64_t in, out, parts;
+};
+
+static enum err dispatch_blocks(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
+                                const struct operands *o)
+{
+    int64_t item = (int64_t)dt_size((enum dtype)t->in->dtype);
+    struct softmax_block_args a = { .in_addr = o->in,
+                                    .out_addr = o->out,
+                                    .parts_addr = o->parts,
+                                    .row_stride = t->row_stride * item / 8,
+                                    .row_len = (uint32_t)t->blocks * 2,
+                                    .pieces = t->pieces,
+                                    .n_tasks = (uint32_t)rows_of(t) * t->pieces };
+
+    for (uint32_t i = 0; i < BLOCK_DIGITS; i++)
+        a.digit[i] = i;
+    return vk_enc_dispatch(e, pipe, &a, sizeof a,
+                           launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
+}
+
+static enum err dispatch_teams(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
+                               const struct operands *o)
+{
+    struct softmax_args a = { .in_addr = o->in,
+                              .out_addr = o->out,
+                              .parts_addr = o->parts,
+                              .row_walk = t->row_walk,
+                              .row_stride = t->row_stride,
+                              .n_rows = rows_of(t),
+                              .row_len = (uint32_t)t->in->shape[t->in->ndim - 1],
+                              .log2_team = t->log2_lanes,
+                              .pieces = t->pieces };
+    uint64_t groups = (uint64_t)ceil_div((int64_t)a.n_rows, t->workgroup >> a.log2_team) * a.pieces;
+
+    return vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups));
 }
 
 static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
 {
-    uint32_t row_len = (uint32_t)in->shape[in->ndim - 1];
+    uint64_t row_bytes = (uint64_t)in->shape[in->ndim - 1] * dt_size((enum dtype)in->dtype);
     bool aligned = launch_rows_are_aligned(in);
-    /* A row that starts inside a block may touch one more. */
-    uint64_t blocks = (row_len * dt_size((enum dtype)in->dtype) + (aligned ? 0 : 30)) / 16;
-    struct team t = {
-        .in = in, .is_aligned = aligned, .blocks = blocks, .per_lane = SOFTMAX_BLOCKS + !aligned
-    };
+    struct team t = { .in = in, .is_aligned = aligned, .per_lane = SOFTMAX_BLOCKS + !aligned };
+    struct operands o = { 0 };
     const struct vk_pipe *pipe;
-    uint64_t groups;
+    const struct variant *v;
     enum err err;
 
-    TRY(choose(&pipe, &t));
-    struct softmax_args a = { .n_rows = in->size / row_len,
-                              .row_len = row_len,
-                              .log2_team = t.log2_lanes,
-                              .pieces = t.pieces };
-    if (t.has_parts) {
-        TRY(logsumexp(e, in, NULL, &a.parts_addr));
-        vk_enc_scratch_read(e, a.parts_addr, a.n_rows * 8);
+    t.blocks = (row_bytes + (aligned ? 0 : 30)) / 16; /* one more if it starts inside of one */
+    TRY(launch_rows(e, &t.row_walk, &t.row_stride, in));
+    TRY(choose(&v, &pipe, &t));
+    if (v->has_parts) {
+        TRY(logsumexp(e, in, NULL, &o.parts));
+        vk_enc_scratch_read(e, o.parts, rows_of(&t) * 8);
     }
-    groups = (uint64_t)ceil_div((int64_t)a.n_rows, t.workgroup >> a.log2_team) * a.pieces;
-    TRY(launch_rows(e, &a.row_walk, &a.row_stride, in));
-    TRY(vk_enc_read(e, &a.in_addr, in));
-    TRY(vk_enc_write(e, &a.out_addr, out));
-    vk_enc_variant(e, t.has_parts ? VARIANT_SOFTMAX_PARTS : VARIANT_SOFTMAX_ROW);
-    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups)));
+    TRY(vk_enc_read(e, &o.in, in));
+    TRY(vk_enc_write(e, &o.out, out));
+    vk_enc_variant(e, v->id);
+    err = v->kern == KERN_SOFTMAX_BLOCK ? dispatch_blocks(e, pipe, &t, &o)
+                                        : dispatch_teams(e, pipe, &t, &o);
 out:
     return err;
 }

@@ -313,6 +313,19 @@ struct sdpa_args {
 #define SDPA_COUNTER_BYTES 64 /* each in a cache line of its own */
 #define SDPA_SPLITS 64        /* at most */
 
+/* The second half of it in blocks (block.glsl), for rows with parts. A unit is 8 bytes; lengths and
+ * strides are in units. */
+#define SOFTMAX_BLOCK_LOADS 16 /* of a lane */
+struct softmax_block_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR parts_addr;
+    A_I64 row_stride;
+    A_U32 row_len;
+    A_U32 pieces, n_tasks;
+    A_U32 reserved;
+    A_U32 digit[BLOCK_DIGITS];
+};
+
 /* ---- gather: lengths and strides in units, see gather.comp ---- */
 #define GATHER_PER_LANE 4 /* units that a lane copies */
 #define GATHER_U8 0
@@ -437,6 +450,7 @@ static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 120, "padding");
 static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
+static_assert(sizeof(struct softmax_block_args) == 48 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
 static_assert(sizeof(struct rope_part) == 112, "padding");
 static_assert(sizeof(struct rope_args) == 80, "padding");
