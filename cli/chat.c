@@ -7,7 +7,7 @@
 #include "cli/llm.h"
 
 static const char usage[] =
-    "usage: mlx chat --model DIR [options]\n\n"
+    "usage: mlx chat --model PATH [options]\n\n"
     "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C ends an\n"
     "answer.\n\n";
 

@@ -7,7 +7,7 @@
 #include "mlx/c/mlx.h"
 
 static const char usage[] =
-    "usage: mlx generate --model DIR --prompt TEXT [options]\n\n"
+    "usage: mlx generate --model PATH --prompt TEXT [options]\n\n"
     "Writes the answer to standard output and statistics to standard error.\n\n";
 
 /* ---- the prompt ---- */

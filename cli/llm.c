@@ -140,7 +140,7 @@ static const struct option {
     bool (*set)(struct llm_options *o, const char *v);
     bool in_chat;
 } options[] = {
-    { "--model", "DIR", "model folder in MLX's format", set_model, true },
+    { "--model", "PATH", "model folder in MLX's format, or a GGUF file", set_model, true },
     { "--prompt", "TEXT", "what to answer or to continue; - reads standard input", set_prompt,
       false },
     { "--system", "TEXT", "system message", set_system, true },

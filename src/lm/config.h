@@ -12,7 +12,16 @@ struct lm_quant {
     char mode[8]; /* affine, mxfp4, mxfp8, nvfp4 */
 };
 
-enum lm_rope_kind { LM_ROPE_PLAIN, LM_ROPE_LINEAR, LM_ROPE_LLAMA3, LM_ROPE_YARN };
+enum lm_rope_kind {
+    LM_ROPE_PLAIN,
+    LM_ROPE_LINEAR,
+    LM_ROPE_LLAMA3,
+    LM_ROPE_YARN,
+    LM_ROPE_FACTORS, /* the weights have a tensor of factors, one for each frequency */
+};
+
+/* That tensor. */
+#define LM_ROPE_FACTORS_NAME "rope_freqs.weight"
 
 struct lm_rope {
     enum lm_rope_kind kind;

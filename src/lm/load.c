@@ -48,12 +48,13 @@ static enum err load_packed(struct loader *l, struct lm_linear *w, const char *m
 {
     enum err err;
 
-    TRY(config_quant(&w->quant, l->c, module));
+    TRY(l->src->quant ? l->src->quant(l->src, &w->quant, module)
+                      : config_quant(&w->quant, l->c, module));
     const struct lm_quant *q = &w->quant;
     if (q->bits < 1 || q->bits > 8 || q->group_size < 1 || m->in % q->group_size) {
         err = err_set(ERR_ARG,
-                      "%s: rows of %d cannot be packed with %d bits in groups of %d; config.json "
-                      "and weights disagree",
+                      "%s: rows of %d cannot be packed with %d bits in groups of %d; config and "
+                      "weights disagree",
                       module, m->in, q->bits, q->group_size);
         goto out;
     }
@@ -205,7 +206,7 @@ enum err model_new(struct lm_model **out, struct lm_config *config, struct lm_we
     m->layer = mem_alloc_array((size_t)m->config.layers, sizeof *m->layer);
     if (!m->layer)
         goto out;
-    TRY(rope_prepare(m));
+    TRY(rope_prepare(m, src));
     TRY(load_weights(m, src));
     *out = m;
     m = NULL;

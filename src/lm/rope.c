@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "core/eval.h"
+
 /* Positions are divided by these: base^(2i / dims), slowed down where a scaling says so. */
 
 static double llama3_freq(const struct lm_rope *r, double freq)
@@ -40,12 +42,31 @@ static float yarn_mscale(float factor, float mscale)
     return factor <= 1 ? 1 : 0.1F * mscale * logf(factor) + 1;
 }
 
-enum err rope_prepare(struct lm_model *m)
+/* freqs[i] is base^(2i / dims) on entry. */
+static enum err scale_by_factors(float *freqs, int n, struct lm_weights *src)
+{
+    struct arr *factors = NULL;
+    const void *p;
+    enum err err;
+
+    TRY(weights_get(&factors, src, LM_ROPE_FACTORS_NAME, &(struct shp){ 1, { n } }));
+    if ((enum dtype)factors->dtype != DT_FLOAT32)
+        TRY(err_set(ERR_ARG, LM_ROPE_FACTORS_NAME " is not float32"));
+    TRY(eval_arrays(&factors, 1, false));
+    TRY(arr_host(&p, factors));
+    for (int i = 0; i < n; i++)
+        freqs[i] *= ((const float *)p)[i];
+out:
+    arr_unref(&factors);
+    return err;
+}
+
+enum err rope_prepare(struct lm_model *m, struct lm_weights *src)
 {
     const struct lm_rope *r = &m->config.rope;
     int dims = m->config.head_dim;
     float *freqs;
-    enum err err;
+    enum err err = ERR_OK;
 
     m->rope_scale = r->kind == LM_ROPE_LINEAR ? 1 / r->factor : 1;
     m->rope_mscale = 1;
@@ -55,14 +76,20 @@ enum err rope_prepare(struct lm_model *m)
         return ERR_NO_MEMORY;
     for (int i = 0; i < dims / 2; i++) {
         double freq = pow((double)r->base, 2.0 * i / dims);
-        freqs[i] =
-            (float)(r->kind == LM_ROPE_LLAMA3 ? llama3_freq(r, freq) : yarn_freq(r, dims, i, freq));
+        if (r->kind == LM_ROPE_LLAMA3)
+            freq = llama3_freq(r, freq);
+        else if (r->kind == LM_ROPE_YARN)
+            freq = yarn_freq(r, dims, i, freq);
+        freqs[i] = (float)freq;
     }
+    if (r->kind == LM_ROPE_FACTORS)
+        TRY(scale_by_factors(freqs, dims / 2, src));
     if (r->kind == LM_ROPE_YARN)
         m->rope_mscale =
             yarn_mscale(r->factor, r->mscale) / yarn_mscale(r->factor, r->mscale_all_dim);
     err = arr_new_data(&m->rope_freqs, freqs, &(struct shp){ .ndim = 1, .d = { dims / 2 } },
                        DT_FLOAT32);
+out:
     mem_free(freqs);
     return err;
 }

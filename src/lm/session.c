@@ -1,6 +1,9 @@
 #include "lm/session.h"
 
+#include <sys/stat.h>
+
 #include "core/eval.h"
+#include "lm/gguf_model.h"
 
 /* ---- opening ---- */
 
@@ -29,37 +32,80 @@ static enum err load_weight(struct arr *w, void *data)
     return err;
 }
 
-static enum err open_model(struct lm_session *s, const struct session_params *p)
+/* What a model is made of, wherever it comes from. */
+struct parts {
+    struct lm_config config;
+    struct lm_weights *weights;
+};
+
+static enum err open_folder(struct lm_session *s, struct parts *parts,
+                            const struct session_params *p)
 {
-    struct lm_config config = { 0 };
-    struct lm_weights *weights = NULL;
+    enum err err;
+
+    TRY(tok_load(&s->tok, p->path));
+    TRY(config_load(&parts->config, p->path));
+    err = weights_open_folder(&parts->weights, p->path, p->stream);
+out:
+    return err;
+}
+
+static enum err open_file(struct lm_session *s, struct parts *parts, const struct session_params *p)
+{
+    struct gguf g = { .metadata = { 0 } };
+    struct source *src = NULL;
+    enum err err;
+
+    TRY(source_open(&src, p->path));
+    TRY(gguf_load(&g, src, p->stream));
+    TRY(gguf_tokenizer(&s->tok, &g));
+    TRY(gguf_config(&parts->config, &g));
+    err = weights_from_gguf(&parts->weights, &g, p->path, p->stream);
+out:
+    source_unref(&src);
+    gguf_fini(&g);
+    return err;
+}
+
+static enum err open_parts(struct lm_session *s, struct parts *parts,
+                           const struct session_params *p)
+{
+    struct stat st;
+
+    if (stat(p->path, &st) != 0)
+        return err_set(ERR_ARG, "there is no model %s", p->path);
+    return S_ISDIR(st.st_mode) ? open_folder(s, parts, p) : open_file(s, parts, p);
+}
+
+static enum err load_model(struct lm_session *s, struct parts *parts,
+                           const struct session_params *p)
+{
     struct loading loading = { .p = p };
     enum err err;
 
-    TRY(config_load(&config, p->path));
-    TRY(weights_open_folder(&weights, p->path, p->stream));
-    TRY(model_new(&s->model, &config, weights));
-    weights_destroy(&weights); /* what the model does not use goes before anything is read */
+    TRY(model_new(&s->model, &parts->config, parts->weights));
+    weights_destroy(&parts->weights); /* what the model does not use goes before anything is read */
     TRY(model_each_weight(s->model, count_weight, &loading));
     TRY(model_each_weight(s->model, load_weight, &loading));
 out:
-    weights_destroy(&weights);
-    config_fini(&config);
     return err;
 }
 
 enum err session_open(struct lm_session *s, const struct session_params *p)
 {
+    struct parts parts = { .weights = NULL };
     enum err err;
 
     *s = (struct lm_session){ .stream = p->stream };
-    TRY(tok_load(&s->tok, p->path));
-    TRY(open_model(s, p));
+    TRY(open_parts(s, &parts, p));
+    TRY(load_model(s, &parts, p));
     TRY(cache_init(&s->cache, s->model->config.layers));
     err = chat_create_for(&s->chat, s->tok);
     if (err == ERR_UNSUPPORTED) /* raw prompts still work */
         err = ERR_OK;
 out:
+    weights_destroy(&parts.weights);
+    config_fini(&parts.config);
     if (err)
         session_close(s);
     return err;

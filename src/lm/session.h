@@ -14,8 +14,8 @@ struct lm_session {
     struct strm *stream;
 };
 
-/* Opens a folder and brings the weights to the stream's device. on_load may be NULL; it is told how
- * many of all weights are there. */
+/* Opens a model folder or a GGUF file and brings the weights to the stream's device. on_load may be
+ * NULL; it is told how many of all weights are there. */
 struct session_params {
     const char *path;
     struct strm *stream;

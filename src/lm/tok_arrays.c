@@ -203,6 +203,9 @@ static enum err set_info(struct tok *t, const struct tok_arrays *a)
     info->unk = checked_id(a, a->unk);
     if (info->eos >= 0)
         TRY(VEC_PUSH(&info->eos_ids, info->eos));
+    for (size_t i = 0; i < a->n_more_eos; i++)
+        if (checked_id(a, a->more_eos[i]) >= 0 && a->more_eos[i] != info->eos)
+            TRY(VEC_PUSH(&info->eos_ids, a->more_eos[i]));
     if (a->add_bos && info->bos >= 0)
         TRY(VEC_PUSH(&t->prefix, info->bos));
     if (a->add_eos && info->eos >= 0)

@@ -31,6 +31,8 @@ struct tok_arrays {
     const char *const *merges; /* "left right" */
     size_t n_merges;
     int32_t bos, eos, unk, pad; /* -1: none */
+    const int32_t *more_eos;    /* that end a generated text, too */
+    size_t n_more_eos;
     bool add_bos, add_eos;
     bool no_space_prefix;      /* "llama" does not put a space before the text */
     const char *chat_template; /* NULL: none */

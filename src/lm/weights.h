@@ -13,6 +13,8 @@ struct lm_weights {
     /* A new reference. ERR_ARG if there is none. */
     enum err (*get)(struct lm_weights *src, struct arr **out, const char *name,
                     const struct shp *shape);
+    /* How a module that has scales is packed; NULL: as the config says. */
+    enum err (*quant)(struct lm_weights *src, struct lm_quant *out, const char *module);
     void (*destroy)(struct lm_weights *src);
 };
 

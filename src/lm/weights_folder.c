@@ -132,7 +132,7 @@ enum err weights_open_folder(struct lm_weights **out, const char *folder, struct
 
     if (!w)
         return ERR_NO_MEMORY;
-    w->base = (struct lm_weights){ folder_has, folder_get, folder_destroy };
+    w->base = (struct lm_weights){ folder_has, folder_get, NULL, folder_destroy };
     if (!(w->folder = mem_strdup(folder)))
         goto out;
     TRY(path_in(index, folder, "model.safetensors.index.json"));

@@ -134,7 +134,7 @@ enum err weights_random(struct lm_weights **out, const struct lm_config *c, uint
     if (!r)
         return ERR_NO_MEMORY;
     *r = (struct random_weights){
-        .base = { random_has, random_get, random_destroy }, .config = *c, .seed = seed, .s = s
+        .base = { random_has, random_get, NULL, random_destroy }, .config = *c, .seed = seed, .s = s
     };
     *out = &r->base;
     return ERR_OK;

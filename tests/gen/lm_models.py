@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Small language models of every architecture, and what transformers computes with them.
 
-usage: lm_models.py write FOLDER EXPECTED    model folders, for the tests (NumPy alone)
-       lm_models.py expect EXPECTED          computes EXPECTED anew (torch and transformers)
+usage: lm_models.py write FOLDER EXPECTED     model folders and files, for the tests (NumPy alone)
+       lm_models.py expect EXPECTED [NAME]... computes EXPECTED anew, all of it or some models
+                                              (torch and transformers)
 
 Weights follow from a hash of their names and a seed, and are multiples of small powers of two that
 float16 and bfloat16 hold exactly, so a model is the same numbers in every dtype. Packed weights are
@@ -18,6 +19,8 @@ import sys
 
 import numpy as np
 
+import lm_gguf
+
 TOKENS = 64
 LEAD = 1e-3
 PROMPTS = (1, 13, 270)  # tokens; the last one is longer than a step of the cache
@@ -29,34 +32,37 @@ MOE = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, decod
 FOUR = dict(group_size=32, bits=4)
 
 
-def model(dtype, model_type, **changes):
-    return dict(dtype=dtype, config=dict(BASE, model_type=model_type, **changes))
+def model(dtype, model_type, gguf=None, **changes):
+    """gguf: the dtype that the model has as a GGUF file, for those that are written as one."""
+    return dict(dtype=dtype, gguf=gguf, config=dict(BASE, model_type=model_type, **changes))
 
 
 MODELS = {
-    "qwen3": model("float32", "qwen3", head_dim=32),
+    "qwen3": model("float32", "qwen3", gguf="float32", head_dim=32),
     "qwen3_bf16": model("bfloat16", "qwen3", head_dim=32, tie_word_embeddings=False),
     "qwen3_4bit": model("float32", "qwen3", head_dim=64, tie_word_embeddings=False,
                         quantization=dict(FOUR, lm_head=dict(group_size=64, bits=8))),
     "qwen3_4bit_bf16": model("bfloat16", "qwen3", head_dim=16, intermediate_size=128,
                              quantization=dict(group_size=64, bits=4)),
-    "qwen3_moe": model("float32", "qwen3_moe", head_dim=16, norm_topk_prob=True, num_hidden_layers=3,
-                       mlp_only_layers=[1], **MOE),
+    "qwen3_moe": model("float32", "qwen3_moe", gguf="float32", head_dim=16, norm_topk_prob=True,
+                       mlp_only_layers=[], **MOE),
     "qwen3_moe_4bit": model("float32", "qwen3_moe", head_dim=16, norm_topk_prob=False,
-                            mlp_only_layers=[], tie_word_embeddings=False,
+                            num_hidden_layers=3, mlp_only_layers=[1], tie_word_embeddings=False,
                             quantization=dict(FOUR), **MOE),
-    "qwen2": model("float32", "qwen2"),
-    "qwen2_yarn": model("float32", "qwen2", head_dim=16, rope_parameters=dict(
+    "qwen2": model("float32", "qwen2", gguf="float32"),
+    "qwen2_yarn": model("float32", "qwen2", gguf="float32", head_dim=16, rope_parameters=dict(
         rope_type="yarn", rope_theta=20000.0, factor=4.0, original_max_position_embeddings=64)),
     "llama": model("float32", "llama", head_dim=48, tie_word_embeddings=False, attention_bias=True,
                    mlp_bias=True, num_key_value_heads=4),
-    "llama_rope_llama3": model("float32", "llama", head_dim=32, rope_scaling=dict(
+    "llama_rope_llama3": model("float32", "llama", gguf="float32", head_dim=32, rope_scaling=dict(
         rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=128)),
-    "llama_rope_linear": model("float32", "llama", rope_scaling=dict(type="linear", factor=2.5)),
+    "llama_rope_linear": model("float32", "llama", gguf="float32",
+                               rope_scaling=dict(type="linear", factor=2.5)),
     "llama_f16": model("float16", "llama", num_key_value_heads=1),
-    "mistral": model("float32", "mistral", tie_word_embeddings=False, num_hidden_layers=3),
-    "mistral_4bit": model("float32", "mistral", quantization=dict(FOUR)),
+    "mistral": model("float32", "mistral", gguf="float32", tie_word_embeddings=False,
+                     num_hidden_layers=3),
+    "mistral_4bit": model("float32", "mistral", gguf="float16", quantization=dict(FOUR)),
 }
 
 
@@ -166,6 +172,9 @@ def stored(value, dtype):
 
 def write_folder(folder, m, seed):
     os.makedirs(folder, exist_ok=True)
+    if m["gguf"]:
+        with open(folder + ".gguf", "wb") as f:
+            f.write(lm_gguf.model_file(m["config"], weights(m, seed)[0]))
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(m["config"], f, indent=1)
     header, data, at = {}, [], 0
@@ -240,12 +249,16 @@ def expect_one(m):
     raise SystemExit("no seed gives leads of %g" % LEAD)
 
 
-def expect(path):
+def expect(path, *names):
     import torch
 
     torch.set_num_threads(1)  # matrices are tiny
     out = {}
-    for name, m in MODELS.items():
+    if names:
+        with open(path) as f:
+            out = json.load(f)
+    for name in names or MODELS:
+        m = MODELS[name]
         out[name] = expect_one(m)
         print(name, "seed", out[name]["seed"], flush=True)
     with open(path, "w") as f:
@@ -262,7 +275,7 @@ def write(folder, path):
         write_folder(os.path.join(folder, name), m, expected[name]["seed"])
     # The prompts and the dtypes with what is expected, for the test to read.
     for name, e in expected.items():
-        e.update(name=name, dtype=MODELS[name]["dtype"])
+        e.update(name=name, dtype=MODELS[name]["dtype"], gguf=MODELS[name]["gguf"])
         for p in e["prompts"]:
             p["prompt"] = prompt(p["tokens"], e["seed"])
     with open(os.path.join(folder, "models.json"), "w") as f:
@@ -272,7 +285,7 @@ def write(folder, path):
 if __name__ == "__main__":
     if len(sys.argv) == 4 and sys.argv[1] == "write":
         write(*sys.argv[2:])
-    elif len(sys.argv) == 3 and sys.argv[1] == "expect":
-        expect(sys.argv[2])
+    elif len(sys.argv) >= 3 and sys.argv[1] == "expect":
+        expect(*sys.argv[2:])
     else:
         sys.exit(__doc__)

@@ -1,6 +1,6 @@
 /* Small language models of every architecture on every device, against what transformers computes
  * with the same numbers (gen/lm_models.py). */
-#include "lm/generate.h"
+#include "lm/session.h"
 
 #include "support/testing.h"
 
@@ -69,13 +69,15 @@ static size_t read_numbers(double *out, size_t most, struct json list)
     return n;
 }
 
-static void read_expectation(struct expectation *e, struct json model, struct json prompt)
+/* key: of the dtype, which decides how exact the model is. */
+static void read_expectation(struct expectation *e, struct json model, struct json prompt,
+                             const char *key)
 {
     const char *dtype;
 
     *e = (struct expectation){ 0 };
     assert_ok(json_get_string(&e->name, model, "name"));
-    assert_ok(json_get_string(&dtype, model, "dtype"));
+    assert_ok(json_get_string(&dtype, model, key));
     for (size_t i = 0; i < ARRAY_LEN(precisions); i++)
         if (strcmp(precisions[i].dtype, dtype) == 0) {
             e->tolerance = precisions[i].tolerance;
@@ -238,6 +240,13 @@ static void check_generation(struct run *r, int32_t chunk)
     }
 }
 
+/* All of it ran on the GPU. */
+static void check_gpu(uint64_t dispatches, uint64_t cpu_tasks)
+{
+    assert_true(stat_get(STAT_DISPATCHES) > dispatches);
+    assert_int_equal(stat_get(STAT_CPU_TASKS), cpu_tasks);
+}
+
 static void check_model(struct json model, struct strm *s)
 {
     struct expectation *e = mem_alloc(sizeof *e);
@@ -247,7 +256,7 @@ static void check_model(struct json model, struct strm *s)
     assert_non_null(e);
     JSON_EACH(prompt, json_find(model, "prompts"))
     {
-        read_expectation(e, model, prompt);
+        read_expectation(e, model, prompt, "dtype");
         if (!r.model)
             r.model = open_model(e->name, s);
         assert_ok(cache_init(&r.cache, r.model->config.layers));
@@ -259,15 +268,68 @@ static void check_model(struct json model, struct strm *s)
             check_generation(&r, e->n_prompt > 64 ? 64 : 5);
         cache_fini(&r.cache);
     }
-    if (s->dev.type == DEV_GPU) { /* all of it ran there */
-        assert_true(stat_get(STAT_DISPATCHES) > dispatches);
-        assert_int_equal(stat_get(STAT_CPU_TASKS), cpu);
-    }
+    if (s->dev.type == DEV_GPU)
+        check_gpu(dispatches, cpu);
     model_destroy(&r.model);
     mem_free(e);
 }
 
-/* Models whose type has `kind` in it. */
+/* ---- the same model as a GGUF file ---- */
+
+static void check_tokenizer(struct tok *t)
+{
+    static const int32_t want[] = { 1, 5, 6 }; /* <s>, " ab", "0" */
+    struct ids ids = { 0 };
+
+    assert_ok(tok_encode(t, "ab0", 3, true, &ids));
+    assert_int_equal(ids.n, ARRAY_LEN(want));
+    assert_memory_equal(ids.v, want, sizeof want);
+    VEC_FINI(&ids);
+}
+
+static void check_file(struct json model, struct strm *s)
+{
+    struct expectation *e = mem_alloc(sizeof *e);
+    struct lm_session session;
+    char path[512];
+
+    assert_non_null(e);
+    struct json prompts = json_find(model, "prompts");
+    read_expectation(e, model, json_next(json_first(prompts)), "gguf");
+    snprintf(path, sizeof path, "%s/%s.gguf", LM_MODELS, e->name);
+    assert_ok(session_open(&session, &(struct session_params){ .path = path, .stream = s }));
+    check_tokenizer(session.tok);
+    struct run r = { .model = session.model, .stream = s, .e = e };
+    uint64_t dispatches = stat_get(STAT_DISPATCHES), cpu = stat_get(STAT_CPU_TASKS);
+    assert_ok(cache_init(&r.cache, r.model->config.layers));
+    check_at_once(&r);
+    check_generation(&r, LM_CHUNK);
+    if (s->dev.type == DEV_GPU)
+        check_gpu(dispatches, cpu);
+    cache_fini(&r.cache);
+    session_close(&session);
+    mem_free(e);
+}
+
+static void test_gguf(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    JSON_EACH(model, json_root(models))
+    {
+        if (json_kind(json_find(model, "gguf")) != JSON_STRING)
+            continue;
+        for (int i = 0; i < n_streams; i++)
+            check_file(model, streams[i]);
+        n++;
+    }
+    assert_true(n >= 6);
+}
+
+/* ---- */
+
+/* Models whose name begins with `kind`. */
 static void check_models(const char *kind)
 {
     int n = 0;
@@ -330,10 +392,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_qwen3),
-        cmocka_unit_test(test_qwen2),
-        cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_mistral),
+        cmocka_unit_test(test_qwen3),   cmocka_unit_test(test_qwen2), cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_mistral), cmocka_unit_test(test_gguf),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
