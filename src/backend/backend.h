@@ -110,7 +110,10 @@ struct be {
     /* By op family; NULL = unsupported on this device. */
     const be_op_fn *families;
     /* By kind of group; a kind without function is never formed. Optional. group_takes looks at
-     * shapes, dtypes and layouts and encodes nothing; a group that it leaves runs node by node. */
+     * shapes, dtypes and layouts and encodes nothing; a group that it leaves runs node by node, and
+     * so does one whose function returns ERR_UNSUPPORTED, before which it must not have encoded
+     * anything.
+     */
     const be_op_fn *groups;
     enum group_reason (*group_takes)(const struct exec *x);
     enum err (*copy)(struct strm *s, const struct be_copy *c);

@@ -205,10 +205,9 @@ static void drop_outputs(const struct exec *x, enum err failed)
     err_note_raise(&failure);
 }
 
-static enum err run_exec(struct exec *x, struct ev *ev)
+/* What follows on a dispatch with that outcome. */
+static enum err settle(const struct exec *x, enum err err, struct ev *ev)
 {
-    enum err err = dispatch(x);
-
     if (!err)
         err = hold_buffers(x);
     if (err) {
@@ -217,6 +216,11 @@ static enum err run_exec(struct exec *x, struct ev *ev)
     }
     finish_outputs(x, ev);
     return x->strm->be->step_end(x->strm);
+}
+
+static enum err run_exec(const struct exec *x, struct ev *ev)
+{
+    return settle(x, dispatch(x), ev);
 }
 
 /* One node. fx: its program if it is elementwise. */
@@ -326,21 +330,85 @@ static void resolve_group(struct group_run *r, const struct rewrite_match *m,
     }
 }
 
+/* Elementwise members in a row become one program, as they would without the group. */
+static void add_instruction(struct fx *fx, struct arr **in, const struct node *n,
+                            const struct node *const *before)
+{
+    struct fx_ins *ins = &fx->ins[fx->n_ins];
+
+    *ins = (struct fx_ins){ .op = n->op, .dtype = n->out[0].dtype, .n_args = (uint8_t)n->n_in };
+    for (int k = 0; k < n->n_in; k++) {
+        int value = -1;
+        for (int i = 0; i < fx->n_ins; i++)
+            if (before[i] == n->in[k]->node)
+                value = GROUP_MAX_IN + i;
+        for (int i = 0; i < fx->n_in && value < 0; i++)
+            if (in[i] == n->in[k])
+                value = i;
+        if (value < 0) {
+            value = fx->n_in;
+            fx->in_dtype[fx->n_in] = n->in[k]->dtype;
+            in[fx->n_in++] = n->in[k];
+        }
+        ins->arg[k] = (uint8_t)value;
+    }
+    fx->n_ins++;
+}
+
+/* Results of instructions are numbered behind the inputs, whose number is known now. */
+static void renumber(struct fx *fx)
+{
+    for (int i = 0; i < fx->n_ins; i++)
+        for (int k = 0; k < fx->ins[i].n_args; k++)
+            if (fx->ins[i].arg[k] >= GROUP_MAX_IN)
+                fx->ins[i].arg[k] = (uint8_t)(fx->ins[i].arg[k] - GROUP_MAX_IN + fx->n_in);
+    fx->out[0] = (uint8_t)(fx->n_in + fx->n_ins - 1);
+    fx->n_out = 1;
+}
+
+static enum err run_tail(struct open_stream *os, struct node *const *tail, int n)
+{
+    struct arr *in[FX_MAX_IN], *out = &tail[n - 1]->out[0];
+    struct fx fx = { 0 };
+
+    for (int i = 0; i < n; i++)
+        add_instruction(&fx, in, tail[i], (const struct node *const *)tail);
+    renumber(&fx);
+    node_pin(tail[n - 1]);
+    enum err err = run_exec(&(struct exec){ .strm = os->strm,
+                                            .node = tail[n - 1],
+                                            .in = in,
+                                            .n_in = fx.n_in,
+                                            .out = &out,
+                                            .n_out = 1,
+                                            .fx = &fx },
+                            os->ev);
+    node_unpin(tail[n - 1]);
+    return err;
+}
+
 /* Slots are in the order in which the nodes depend on each other. */
 static enum err run_members(struct open_stream *os, const struct group *g)
 {
+    struct node *tail[GROUP_SLOTS];
+    int n_tail = 0;
     enum err err = ERR_OK;
 
     for (int i = 0; i < GROUP_SLOTS; i++) {
         struct node *n = g->node[i];
-        struct fx fx;
         if (!n)
             continue;
-        bool is_elementwise = op_table[n->op].flags & OPF_FUSE;
-        if (is_elementwise)
-            fx_of_node(&fx, n);
-        TRY(run_node(os, n, is_elementwise ? &fx : NULL, NULL));
+        if (op_table[n->op].flags & OPF_FUSE) {
+            tail[n_tail++] = n;
+            continue;
+        }
+        if (n_tail)
+            TRY(run_tail(os, tail, n_tail));
+        n_tail = 0;
+        TRY(run_node(os, n, NULL, NULL));
     }
+    if (n_tail)
+        err = run_tail(os, tail, n_tail);
 out:
     return err;
 }
@@ -348,7 +416,7 @@ out:
 static enum err run_group(struct open_stream *os, struct plan_step *step, struct node *const *nodes)
 {
     struct group_run r;
-    enum err err;
+    enum err err = ERR_OK;
 
     resolve_group(&r, step->group, nodes);
     struct exec x = { .strm = os->strm,
@@ -360,12 +428,15 @@ static enum err run_group(struct open_stream *os, struct plan_step *step, struct
                       .group = &r.group,
                       .slot = &step->slot };
     enum group_reason why = os->strm->be->group_takes(&x);
-    rewrite_count(step->group->rewrites, why);
-    if (why != GROUP_TAKEN)
-        return run_members(os, &r.group);
     for (int o = 0; o < r.n_out; o++)
         node_pin(r.pinned[o]);
-    err = run_exec(&x, os->ev);
+    if (why == GROUP_TAKEN && (err = dispatch(&x)) == ERR_UNSUPPORTED) {
+        why = GROUP_OFF;
+        for (int o = 0; o < r.n_out; o++)
+            buf_unref(&r.out[o]->buf);
+    }
+    rewrite_count(step->group->rewrites, why);
+    err = why == GROUP_TAKEN ? settle(&x, err, os->ev) : run_members(os, &r.group);
     for (int o = 0; o < r.n_out; o++)
         node_unpin(r.pinned[o]);
     return err;

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/array.h"
 #include "core/hash.h"
 
 uint64_t fx_hash(const struct fx *f)
@@ -21,15 +20,4 @@ bool fx_equal(const struct fx *a, const struct fx *b)
            memcmp(a->in_dtype, b->in_dtype, a->n_in) == 0 &&
            memcmp(a->out, b->out, a->n_out) == 0 &&
            memcmp(a->ins, b->ins, a->n_ins * sizeof a->ins[0]) == 0;
-}
-
-void fx_of_node(struct fx *f, const struct node *n)
-{
-    *f = (struct fx){ .n_in = (uint8_t)n->n_in, .n_ins = 1, .n_out = 1 };
-    f->ins[0] = (struct fx_ins){ .op = n->op, .dtype = n->out[0].dtype, .n_args = f->n_in };
-    for (int i = 0; i < n->n_in; i++) {
-        f->in_dtype[i] = n->in[i]->dtype;
-        f->ins[0].arg[i] = (uint8_t)i;
-    }
-    f->out[0] = f->n_in;
 }

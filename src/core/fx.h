@@ -34,10 +34,6 @@ static inline enum dtype fx_dtype(const struct fx *f, int value)
     return (enum dtype)(value < f->n_in ? f->in_dtype[value] : f->ins[value - f->n_in].dtype);
 }
 
-struct node;
-/* The program of one elementwise node over its inputs. */
-void fx_of_node(struct fx *f, const struct node *n);
-
 /* Hash and equality over the used part only. */
 uint64_t fx_hash(const struct fx *f);
 bool fx_equal(const struct fx *a, const struct fx *b);

@@ -15,6 +15,10 @@ extern const be_op_fn be_common_families[OP_FAMILY_COUNT];
  * in row-major order; converts to out's dtype. */
 MUST_CHECK enum err be_copy_dense(struct strm *s, struct arr *out, struct arr *src);
 
+/* Gives out storage with src's elements that may be written: src's own where nobody else needs
+ * them, so that a cache that is updated step by step stays where it is. */
+MUST_CHECK enum err be_take_over(struct strm *s, struct arr *out, struct arr *src);
+
 /* Strides of the slice p of a; returns the element offset of its first element. */
 int64_t be_slice_strides(int64_t *strides, const struct arr *a, const struct slice_params *p);
 

@@ -1,29 +1,26 @@
 /* Updates of slices in place, and slices that start where an array on the device says. */
 #include "backend/common/families.h"
 
-/* out becomes src, in bytes that may be written: src's own where nobody else needs them, so that a
- * cache that is updated step by step stays where it is. */
-static enum err take_over(const struct exec *x)
+enum err be_take_over(struct strm *s, struct arr *out, struct arr *src)
 {
-    struct arr *src = x->in[0], *out = x->out[0];
-    const struct be *be = x->strm->be;
+    const struct be *be = s->be;
     bool is_dense = (src->flags & LAYOUT_CONTIGUOUS) && src->data_size == src->size;
     struct shp shape;
     enum err err;
 
     if (!is_dense)
-        return be_copy_dense(x->strm, out, src);
-    if (arr_can_donate_to(src, out, x->strm)) {
+        return be_copy_dense(s, out, src);
+    if (arr_can_donate_to(src, out, s)) {
         arr_share_all(out, src);
         return ERR_OK;
     }
     arr_shape(&shape, src);
     TRY(arr_alloc_like(out, src, be));
-    err = be->copy(x->strm, &(struct be_copy){ .src = src,
-                                               .dst = out,
-                                               .shape = &shape,
-                                               .src_strides = src->strides,
-                                               .dst_strides = out->strides });
+    err = be->copy(s, &(struct be_copy){ .src = src,
+                                         .dst = out,
+                                         .shape = &shape,
+                                         .src_strides = src->strides,
+                                         .dst_strides = out->strides });
 out:
     return err;
 }
@@ -36,7 +33,7 @@ enum err be_slice_update(const struct exec *x)
     struct shp shape;
     enum err err;
 
-    TRY(take_over(x));
+    TRY(be_take_over(x->strm, out, x->in[0]));
     arr_shape(&shape, update);
     offset = be_slice_strides(strides, out, &p->region);
     err = x->strm->be->copy(
@@ -96,7 +93,7 @@ enum err be_dynamic_slice_update(const struct exec *x)
     struct shp shape;
     enum err err;
 
-    TRY(take_over(x));
+    TRY(be_take_over(x->strm, out, x->in[0]));
     arr_shape(&shape, update);
     err = x->strm->be->copy(
         x->strm, &(struct be_copy){ .src = update,

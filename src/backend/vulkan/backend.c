@@ -10,6 +10,7 @@
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/families.h"
+#include "backend/vulkan/group.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/transfer.h"
 #include "core/gate.h"
@@ -122,6 +123,8 @@ const struct be be_vulkan = {
     .strm_close = vk_strm_close,
     .elementwise = vk_elementwise,
     .families = families,
+    .groups = vk_groups,
+    .group_takes = vk_group_takes,
     .copy = vk_copy,
     .hold = vk_strm_hold,
     .step_end = vk_strm_step_end,
