@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/gate.h"
+#include "core/rewrite.h"
 #include "core/stat.h"
 #include "core/times.h"
 
@@ -42,6 +43,7 @@ static void report(void)
 {
     if (gate_on(GATE_VK_STATS)) {
         stat_print(stderr);
+        rewrite_print(stderr);
         print_part(NULL);
         return;
     }
