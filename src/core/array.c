@@ -73,7 +73,7 @@ enum err node_new(struct arr **outs, const struct node_params *p)
         return err;
 
     struct block b = node_layout(p);
-    char *base = mem_alloc(b.size);
+    char *base = mem_pool_alloc(b.size);
     if (!base)
         return ERR_NO_MEMORY;
 
@@ -88,6 +88,7 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     n->n_out = (int32_t)p->n_out;
     n->strm = p->strm;
     n->params_size = (uint32_t)p->params_size;
+    n->bytes = (uint32_t)MIN(b.size, UINT32_MAX);
     n->params = base + b.params;
     n->in = (struct arr **)(base + b.in);
     n->out = (struct arr *)(base + b.out);
@@ -247,7 +248,7 @@ void arr_unref(struct arr **pa)
                 dropped(n->in[i], &dead);
         for (int i = 0; i < n->n_out; i++)
             release_storage(&n->out[i]);
-        mem_free(n);
+        mem_pool_free(n, n->bytes);
     }
 }
 

@@ -93,6 +93,7 @@ struct node {
     uint16_t op; /* enum op_id; OP_NONE: leaf or detached */
     int32_t n_in, n_out;
     uint32_t params_size;
+    uint32_t bytes;    /* of the node with all that is embedded */
     struct strm *strm; /* borrowed: streams live for the process */
     void *params;      /* padding-free struct of the op, in the node's allocation */
     struct arr **in;   /* owned references */

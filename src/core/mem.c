@@ -1,5 +1,7 @@
 #include "core/mem.h"
 
+#include <pthread.h>
+
 #define CACHE_LINE 64
 #define ARENA_BLOCK 4096
 
@@ -42,6 +44,94 @@ void *mem_alloc(size_t size)
         return checked(calloc(1, size), size);
     p = checked(malloc(size ? size : 1), size);
     return p ? memset(p, 0, size) : NULL;
+}
+
+/* ---- pools: free blocks of a thread by size ---- */
+
+#define POOL_STEP 64
+#define POOL_CLASSES (SMALL / POOL_STEP)
+/* Blocks kept of a size: those of one large graph. */
+#define POOL_KEPT 4096
+
+/* Address sanitizer sees what is used after it was freed only if it is. */
+#if defined(__SANITIZE_ADDRESS__)
+#define POOL_ON 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POOL_ON 0
+#endif
+#endif
+#ifndef POOL_ON
+#define POOL_ON 1
+#endif
+
+struct pool_block {
+    struct pool_block *next;
+};
+
+struct pool {
+    struct pool_block *free[POOL_CLASSES];
+    uint32_t n[POOL_CLASSES];
+    bool is_closed; /* the thread is ending */
+};
+
+static _Thread_local struct pool pool;
+static pthread_key_t pool_key;
+static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
+
+static void pool_close(void *p)
+{
+    struct pool *own = p;
+
+    own->is_closed = true;
+    for (int c = 0; c < POOL_CLASSES; c++)
+        while (own->free[c]) {
+            struct pool_block *b = own->free[c];
+            own->free[c] = b->next;
+            free(b);
+        }
+}
+
+static void pool_setup(void)
+{
+    pthread_key_create(&pool_key, pool_close);
+}
+
+static size_t pool_class(size_t size)
+{
+    return size ? (size - 1) / POOL_STEP : 0;
+}
+
+void *mem_pool_alloc(size_t size)
+{
+    size_t c = pool_class(size);
+
+    if (!POOL_ON || c >= POOL_CLASSES || !pool.free[c])
+        return mem_alloc(c < POOL_CLASSES ? (c + 1) * POOL_STEP : size);
+    if (injected_failure())
+        return checked(NULL, size);
+    struct pool_block *b = pool.free[c];
+    pool.free[c] = b->next;
+    pool.n[c]--;
+    return memset(b, 0, size);
+}
+
+void mem_pool_free(void *p, size_t size)
+{
+    size_t c = pool_class(size);
+    struct pool_block *b = p;
+
+    if (!POOL_ON || !p || c >= POOL_CLASSES || pool.is_closed || pool.n[c] == POOL_KEPT) {
+        free(p);
+        return;
+    }
+    if (pool.n[c] == 0) { /* now and then, so that the thread's end is noticed */
+        pthread_once(&pool_once, pool_setup);
+        pthread_setspecific(pool_key, &pool);
+    }
+    b->next = pool.free[c];
+    pool.free[c] = b;
+    pool.n[c]++;
 }
 
 void *mem_alloc_array(size_t n, size_t size)

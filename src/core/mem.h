@@ -20,6 +20,11 @@ char *mem_strdup(const char *s);
 /* Like mem_alloc without zeroing, aligned to a cache line; released with mem_free. For payloads. */
 void *mem_alloc_aligned(size_t size);
 
+/* The same for small blocks that come and go in great numbers, such as graph nodes: a thread keeps
+ * those it frees for its next ones. */
+void *mem_pool_alloc(size_t size);
+void mem_pool_free(void *p, size_t size);
+
 /* The n-th allocation from now on fails (1 = the next one), and all after it until reset with 0.
  * For tests; counts over all threads. */
 void mem_fail_after(size_t n);
