@@ -3,7 +3,7 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 
-.PHONY: all run test check format clean help configure bootstrap
+.PHONY: all run test quick check format clean help configure bootstrap
 
 all: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -11,7 +11,9 @@ all: configure
 help:
 	@echo "make         build everything into $(BUILD)/"
 	@echo "make run     install what is missing, build, show the device and run an example"
-	@echo "make test    install what is missing, build, run all tests and checks"
+	@echo "make test    install what is missing, build, run all tests and checks, then the tests"
+	@echo "             again with clang and its sanitizers"
+	@echo "make quick   the same without sanitizers"
 	@echo "make check   the checks only: format, includes, sizes, headers, symbols"
 	@echo "make format  rewrite the sources with clang-format"
 	@echo "make clean   remove $(BUILD)/"
@@ -42,6 +44,9 @@ run: all
 	    if [ -x "$${p%% *}" ]; then $$p || exit 1; fi; done
 
 test: $(BUILD)/tokenizers/.tried all
+	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
+
+quick: $(BUILD)/tokenizers/.tried all
 	@tools/run_tests.sh $(BUILD)
 
 check: configure

@@ -14,8 +14,10 @@ pkg-config                     finds the libraries
 python3                        build-time generators and checks
 python3-numpy                  expected values of the op tests
 python3-venv                   for the package that tokenizers are compared with
-clang                          builds the fuzz targets
-libclang-rt-dev                libFuzzer and sanitizers for them
+clang                          the tests with a second compiler and sanitizers
+libclang-rt-dev                sanitizers and libFuzzer
+llvm                           names of functions in what sanitizers report
+clang-tidy                     lint
 clang-format                   format check
 glslc                          compiles the GLSL kernels
 spirv-tools                    checks the compiled kernels
@@ -43,7 +45,7 @@ explain() {
 if ! command -v dpkg-query >/dev/null; then
     # Not Debian: names differ, so the tools themselves are looked for.
     absent=""
-    for tool in cc c++ cmake ninja pkg-config python3 clang-format glslc spirv-val; do
+    for tool in cc c++ clang clang-tidy cmake ninja pkg-config python3 clang-format glslc spirv-val; do
         command -v "$tool" >/dev/null || absent="$absent $tool"
     done
     for module in openblas libcjson zlib libpcre2-8 libutf8proc libedit cmocka; do

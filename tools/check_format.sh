@@ -4,16 +4,10 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-mapfile -t files < <(find src include cli bench tests examples -name '*.[ch]' | sort)
-if [ "${1:-}" = --fix ]; then
-    exec clang-format -i "${files[@]}"
-fi
-
-bad=0
-for file in "${files[@]}"; do
-    if ! clang-format "$file" | diff -u --label "$file" --label "$file (formatted)" "$file" -; then
-        bad=$((bad + 1))
-    fi
-done
-echo "${#files[@]} files checked, $bad not formatted (make format)"
-[ "$bad" -eq 0 ]
+options=(--dry-run --Werror)
+[ "${1:-}" = --fix ] && options=(-i)
+find src include cli bench tests examples -name '*.[ch]' -print0 |
+    xargs -0 -n 40 -P "$(nproc)" clang-format "${options[@]}" || {
+    echo "not formatted (make format)"
+    exit 1
+}
