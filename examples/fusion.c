@@ -83,7 +83,7 @@ static double timed(mlx_array *res, mlx_array x, bool step, mlx_stream s)
 
 int main(int argc, char **argv)
 {
-    int shape[] = { argc > 1 ? atoi(argv[1]) : 1 << 22 };
+    int shape[] = { argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1 << 22 };
     mlx_stream s = mlx_stream_new();
     mlx_array x = mlx_array_new(), key = mlx_array_new();
     mlx_array fused = mlx_array_new(), stepped = mlx_array_new(), equal = mlx_array_new();

@@ -4,7 +4,7 @@
 set -eu
 
 # Debian package               what it is for
-packages="
+packages='
 gcc                            C compiler
 g++                            compiles the public headers as C++ (check only)
 binutils                       ld, objcopy, nm
@@ -32,7 +32,7 @@ libpcre2-dev                   patterns of tokenizers
 libutf8proc-dev                Unicode normal forms for tokenizers
 libedit-dev                    line editing of `mlx chat`
 libcmocka-dev                  C unit tests
-"
+'
 names=$(awk 'NF { print $1 }' <<<"$packages")
 
 explain() {

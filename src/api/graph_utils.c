@@ -236,6 +236,18 @@ out:
     return err;
 }
 
+/* Goes on to the next input of the array on top, or takes it off when it has no more. */
+static enum err walk_step(struct graph *g, struct walk *w)
+{
+    struct frame *top = &w->stack.v[w->stack.n - 1];
+    const struct node *n = top->arr->node;
+
+    if (top->next < n->n_in)
+        return walk_push(g, w, n->in[top->next++]);
+    w->stack.n--;
+    return VEC_PUSH(&g->order, top->arr);
+}
+
 static enum err graph_order(struct graph *g, const struct list *outputs)
 {
     struct arr *const *roots = outputs->v;
@@ -244,16 +256,8 @@ static enum err graph_order(struct graph *g, const struct list *outputs)
 
     for (size_t i = 0; i < outputs->n; i++) {
         TRY(walk_push(g, &w, roots[i]));
-        while (w.stack.n) {
-            struct frame *top = &w.stack.v[w.stack.n - 1];
-            const struct node *n = top->arr->node;
-            if (top->next < n->n_in) {
-                TRY(walk_push(g, &w, n->in[top->next++]));
-                continue;
-            }
-            TRY(VEC_PUSH(&g->order, top->arr));
-            w.stack.n--;
-        }
+        while (w.stack.n)
+            TRY(walk_step(g, &w));
     }
 out:
     VEC_FINI(&w.stack);

@@ -2,6 +2,8 @@
  * those of the Vulkan registry. */
 #pragma once
 
+/* NOLINTBEGIN(readability-identifier-naming) */
+
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_cooperative_matrix 1
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
@@ -79,3 +81,5 @@ typedef struct VkPhysicalDeviceShaderBfloat16FeaturesKHR {
     VkBool32 shaderBFloat16CooperativeMatrix;
 } VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 #endif
+
+/* NOLINTEND(readability-identifier-naming) */
