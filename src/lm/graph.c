@@ -1,8 +1,12 @@
 #include "lm/graph.h"
 
+/* Arrays of a step of some thirty layers: growing towards that costs as much as making them. */
+#define EXPECTED 1536
+
 void graph_begin(struct lm_graph *g, struct strm *s)
 {
     *g = (struct lm_graph){ .s = s };
+    g->err = VEC_RESERVE(&g->made, EXPECTED);
 }
 
 enum err graph_end(struct lm_graph *g)
