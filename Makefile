@@ -2,6 +2,10 @@
 
 BUILD ?= build
 JOBS ?= $(shell nproc)
+# What `make run` shows: any model folder, and cpu where there is no Vulkan driver at all.
+MODEL ?= models/story-13m-4bit
+DEVICE ?= gpu
+PROMPT ?= Tell me a story about a brave little fox
 
 .PHONY: all run test quick check format clean help configure bootstrap
 
@@ -10,7 +14,7 @@ all: configure
 
 help:
 	@echo "make         build everything into $(BUILD)/"
-	@echo "make run     install what is missing, build, show the device and run an example"
+	@echo "make run     install what is missing, build, show the device and let a model tell a story"
 	@echo "make test    install what is missing, build, run all tests and checks, then the tests"
 	@echo "             again with clang and its sanitizers"
 	@echo "make quick   the same without sanitizers"
@@ -18,6 +22,7 @@ help:
 	@echo "make format  rewrite the sources with clang-format"
 	@echo "make clean   remove $(BUILD)/"
 	@echo "variables    BUILD=folder  JOBS=n  CMAKE_ARGS='-D...'"
+	@echo "             MODEL=folder  DEVICE=gpu|cpu  PROMPT='...' (make run)"
 
 bootstrap:
 	@tools/bootstrap.sh
@@ -39,9 +44,11 @@ $(BUILD)/tokenizers/.tried: tools/get_tokenizers.sh | bootstrap
 configure: bootstrap $(BUILD)/toolchain/.tried
 	@cmake -S . -B $(BUILD) -G Ninja -DMLX_WERROR=ON $(CMAKE_ARGS)
 
-run: all
-	@for p in "$(BUILD)/mlx info" $(BUILD)/examples/hello; do \
-	    if [ -x "$${p%% *}" ]; then $$p || exit 1; fi; done
+run: configure
+	cmake --build $(BUILD) -j $(JOBS) --target mlx
+	@$(BUILD)/mlx info
+	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
+	    --temp 0.7 --seed 7 --max-tokens 200
 
 test: $(BUILD)/tokenizers/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
