@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# `mlx generate` says in one line on standard error what is wrong with a model or a prompt, writes
+# nothing else, and ends with 1.
+# usage: generate_errors.sh MLX MODEL TOKENIZER: a folder with config and weights, a tokenizer.json
+set -u
+mlx=$1
+model=$2
+tokenizer=$3
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+fresh() { # a model to break
+    rm -rf "$folder/m"
+    cp -r "$model" "$folder/m"
+    cp "$tokenizer" "$folder/m/tokenizer.json"
+    chmod -R u+w "$folder/m"
+}
+
+edit() { # FILE PYTHON: changes the JSON document d
+    python3 - "$folder/m/$1" "$2" <<'EOF'
+import json, sys
+with open(sys.argv[1]) as f:
+    d = json.load(f)
+exec(sys.argv[2])
+with open(sys.argv[1], "w") as f:
+    json.dump(d, f)
+EOF
+}
+
+# TEXT ARGUMENTS...: fails with a line that has TEXT in it
+says() {
+    local want=$1 rc
+    shift
+    "$mlx" generate --device cpu --max-tokens 4 "$@" >"$folder/out" 2>"$folder/err"
+    rc=$?
+    if [ $rc -ne 1 ] || [ -s "$folder/out" ] || [ "$(wc -l <"$folder/err")" -ne 1 ] ||
+        ! grep -qF -- "$want" "$folder/err"; then
+        echo "generate $*: exit code $rc, wanted \"$want\""
+        echo "stdout: $(cat "$folder/out")"
+        echo "stderr: $(cat "$folder/err")"
+        failed=1
+    fi
+}
+
+m=$folder/m
+says "no model" --model "$folder/nothing" --prompt x
+mkdir "$m"
+says "tokenizer.json" --model "$m" --prompt x
+echo "this is no model" >"$folder/file.gguf"
+says "file.gguf" --model "$folder/file.gguf" --prompt x
+
+fresh
+rm "$m/config.json"
+says "config.json" --model "$m" --prompt x
+printf '{"model_type": ' >"$m/config.json"
+says "config.json" --model "$m" --prompt x
+
+fresh
+edit config.json 'd["model_type"] = "gpt_neox"'
+says "gpt_neox" --model "$m" --prompt x
+says "qwen3, qwen3_moe, qwen2, llama, mistral" --model "$m" --prompt x
+
+fresh
+edit config.json 'del d["hidden_size"]'
+says "hidden_size" --model "$m" --prompt x
+fresh
+edit config.json 'd["num_key_value_heads"] = 3'
+says "num_key_value_heads" --model "$m" --prompt x
+fresh
+edit config.json 'd["intermediate_size"] *= 2'
+says "the shape" --model "$m" --prompt x
+fresh
+edit config.json 'd["quantization"]["bits"] = 8'
+says "the shape" --model "$m" --prompt x
+fresh
+edit config.json 'd["num_hidden_layers"] += 1'
+says "has no tensor" --model "$m" --prompt x
+fresh
+edit config.json 'd["rope_scaling"] = {"rope_type": "longrope"}'
+says "longrope" --model "$m" --prompt x
+
+fresh
+rm "$m/model.safetensors"
+says "model.safetensors" --model "$m" --prompt x
+head -c 1000 "$model/model.safetensors" >"$m/model.safetensors"
+says "model.safetensors" --model "$m" --prompt x
+
+fresh
+rm "$m/tokenizer.json"
+says "tokenizer.json" --model "$m" --prompt x
+fresh
+edit tokenizer.json 'del d["model"]'
+says "model" --model "$m" --prompt x
+fresh
+edit tokenizer.json 'del d["model"]["merges"]'
+says "merges" --model "$m" --prompt x
+fresh
+edit tokenizer.json 'd["model"]["type"] = "Unigram"'
+says "Unigram" --model "$m" --prompt x
+
+fresh
+edit config.json 'd["max_position_embeddings"] = 8'
+says "which holds 8" --model "$m" --prompt "one two three four five six seven eight nine ten"
+fresh
+says "no tokens" --model "$m" --raw --prompt ""
+exit $failed

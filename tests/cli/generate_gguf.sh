@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# A real GGUF model that answers questions: the same tokens on both devices, and the right capital.
+# usage: generate_gguf.sh MLX FILE
+set -u
+mlx=$1
+file=$2
+failed=0
+
+answer() { # DEVICE QUESTION
+    "$mlx" generate --model "$file" --device "$1" --prompt "$2" --max-tokens 32 2>/dev/null
+}
+
+for question in "What is the capital of France?" "Write one sentence about the sea." \
+    "What is two plus two?"; do
+    cpu=$(answer cpu "$question") || failed=1
+    gpu=$(answer gpu "$question") || failed=1
+    printf '%s\n%s\n' "$question" "$cpu"
+    if [ -z "$cpu" ] || [ "$cpu" != "$gpu" ]; then
+        echo "on the GPU: $gpu"
+        failed=1
+    fi
+    case "$question $cpu" in
+    *capital*Paris*) ;;
+    *capital*) failed=1 ;;
+    esac
+done
+exit $failed
