@@ -136,8 +136,10 @@ static enum err answer(struct lm_session *s, const struct llm_options *o)
                                                  .on_prompt = on_prompt,
                                                  .data = o->json ? &kept : NULL });
     llm_progress("prompt", 1, 1);
-    if (!o->json && stats.tokens)
+    if (!o->json && stats.tokens) {
         putchar('\n');
+        fflush(stdout); /* before the statistics, where both go to one file */
+    }
     if (err)
         goto out;
     if (o->json)
