@@ -26,7 +26,8 @@ static struct arr *array_of(const double *v, int32_t rows, int32_t cols, enum dt
     struct arr *a = NULL;
 
     for (size_t i = 0; i < n; i++)
-        num_store(t, bytes + i * item, (struct num){ .re = v[i], .i = (int64_t)v[i] });
+        num_store(t, bytes + i * item,
+                  (struct num){ .re = v[i], .i = dt_is_float(t) ? 0 : (int64_t)v[i] });
     assert_ok(arr_new_data(&a, bytes, &(struct shp){ 2, { rows, cols } }, t));
     mem_free(bytes);
     return a;
