@@ -227,7 +227,7 @@ enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct 
     struct lm_generation g = { .model = s->model,
                                .cache = &s->cache,
                                .stream = s->stream,
-                               .prompt = r->prompt->v + common,
+                               .prompt = common ? r->prompt->v + common : r->prompt->v,
                                .n_prompt = r->prompt->n - common,
                                .sampling = r->sampling,
                                .chunk = LM_CHUNK,

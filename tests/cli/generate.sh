@@ -16,7 +16,9 @@ story() { # NAME OPTIONS...
         >"$folder/$name" 2>"$folder/$name.err" || failed=1
     [ "$(wc -w <"$folder/$name")" -ge 8 ] || failed=1
     grep -q "^Generation: 16 tokens" "$folder/$name.err" || failed=1
-    grep -q "validation messages: 0$" "$folder/$name.err" || failed=1
+    # With sanitizers the programs do without the layer.
+    [ -z "${MLX_VK_VALIDATE:-}" ] || grep -q "validation messages: 0$" "$folder/$name.err" ||
+        failed=1
     grep -q "hazards: 0 in [1-9][0-9]* dispatches" "$folder/$name.err" || failed=1
 }
 
