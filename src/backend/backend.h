@@ -143,6 +143,12 @@ struct be {
      * streams of another backend cannot wait by themselves. Thread-safety: safe. */
     enum err (*ev_notify)(struct ev *e, void (*fn)(void));
 
+    /* Optional. Between the two, ops are called with outputs that nobody will read and must encode
+     * nothing; what they allocate needs no memory. The end makes ready what they would have needed,
+     * faster than one at a time. False: there is nothing to be gained. */
+    bool (*rehearse_begin)(struct strm *s);
+    void (*rehearse_end)(struct strm *s);
+
     /* Releases a step's slot. */
     void (*slot_free)(void *slot);
     /* Text for `mlx info`: device, driver, memory, capabilities, what is missing. */

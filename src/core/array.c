@@ -51,6 +51,15 @@ static enum err check_outputs(const struct node_params *p)
     return ERR_OK;
 }
 
+/* The layout of an array that has none yet. */
+static void init_layout(struct arr *a, const struct shp *s)
+{
+    a->flags = LAYOUT_ALL;
+    a->offset = 0;
+    a->size = a->data_size = shp_size(s);
+    shp_row_strides(a->strides, s);
+}
+
 static void init_output(struct node *n, size_t i, const struct out_desc *d, bool tracer)
 {
     struct arr *a = &n->out[i];
@@ -58,12 +67,10 @@ static void init_output(struct node *n, size_t i, const struct out_desc *d, bool
     atomic_init(&a->rc, 1);
     a->dtype = (uint8_t)d->dtype;
     a->ndim = (uint8_t)d->shape.ndim;
-    a->flags = LAYOUT_ALL;
     a->tracer = tracer;
-    a->size = a->data_size = shp_size(&d->shape);
     a->node = n;
     memcpy(a->shape, d->shape.d, a->ndim * sizeof a->shape[0]);
-    shp_row_strides(a->strides, &d->shape);
+    init_layout(a, &d->shape);
 }
 
 enum err node_new(struct arr **outs, const struct node_params *p)
@@ -268,6 +275,16 @@ void node_unpin(struct node *n)
     for (int i = 0; i < n_out; i++) {
         struct arr *a = &out[i];
         arr_unref(&a);
+    }
+}
+
+void node_reset(struct node *n)
+{
+    for (int i = 0; i < n->n_out; i++) {
+        struct shp s;
+        arr_shape(&s, &n->out[i]);
+        release_storage(&n->out[i]);
+        init_layout(&n->out[i], &s);
     }
 }
 

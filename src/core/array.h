@@ -196,5 +196,8 @@ bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct 
 void node_pin(struct node *n);
 void node_unpin(struct node *n);
 
+/* Takes back the storage of outputs that were not evaluated after all: they are as node_new made
+ * them. */
+void node_reset(struct node *n);
 /* Forgets op, params and inputs: the outputs become leaves. */
 void node_detach(struct node *n);

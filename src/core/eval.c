@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/plan.h"
 #include "core/plan_build.h"
+#include "core/rehearse.h"
 #include "core/rewrite.h"
 #include "core/sched.h"
 #include "core/stat.h"
@@ -174,7 +175,11 @@ static enum err dispatch(const struct exec *x)
                        be->name);
     times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
                                            : op_name((enum op_id)x->node->op));
-    return fn(x);
+    if (!x->strm->rehearsing)
+        return fn(x);
+    struct exec forgetful = *x; /* nothing that is learned in a rehearsal is kept with the step */
+    forgetful.slot = NULL;
+    return fn(&forgetful);
 }
 
 /* The outputs count as evaluated and become leaves; a sibling that nobody holds gives its bytes
@@ -208,6 +213,8 @@ static void drop_outputs(const struct exec *x, enum err failed)
 /* What follows on a dispatch with that outcome. */
 static enum err settle(const struct exec *x, enum err err, struct ev *ev)
 {
+    if (x->strm->rehearsing)
+        return err;
     if (!err)
         err = hold_buffers(x);
     if (err) {
@@ -268,7 +275,7 @@ static enum err run_program(struct open_stream *os, const struct plan *p, struct
         out[o] = &pinned[o]->out[0];
         node_pin(pinned[o]);
     }
-    if (step->n_nodes > 1) {
+    if (step->n_nodes > 1 && !os->strm->rehearsing) {
         stat_add(STAT_FUSED_GROUPS, 1);
         stat_add(STAT_FUSED_NODES, step->n_nodes);
     }
@@ -435,7 +442,8 @@ static enum err run_group(struct open_stream *os, struct plan_step *step, struct
         for (int o = 0; o < r.n_out; o++)
             buf_unref(&r.out[o]->buf);
     }
-    rewrite_count(step->group->rewrites, why);
+    if (!os->strm->rehearsing)
+        rewrite_count(step->group->rewrites, why);
     err = why == GROUP_TAKEN ? settle(&x, err, os->ev) : run_members(os, &r.group);
     for (int o = 0; o < r.n_out; o++)
         node_unpin(r.pinned[o]);
@@ -449,6 +457,27 @@ static enum err run_step(struct open_stream *os, const struct plan *p, struct pl
         return run_group(os, step, nodes);
     return step->fx ? run_program(os, p, step, nodes)
                     : run_node(os, nodes[step->node], NULL, &step->slot);
+}
+
+/* Goes through a plan that has steps of a kind not seen before, so that the backend makes ready
+ * what all of them need at once. A step that cannot be rehearsed ends it; what is missing then is
+ * made when it is needed, and every failure is told then. */
+static void rehearse(struct open_stream *os, const struct plan *p, struct node *const *nodes,
+                     size_t n)
+{
+    struct strm *s = os->strm;
+    enum err err = ERR_OK;
+
+    if (!p->is_new || !s->be->rehearse_begin || !rehearse_is_due(p, nodes) ||
+        !s->be->rehearse_begin(s))
+        return;
+    s->rehearsing = true;
+    for (size_t i = 0; i < p->n_step && !err; i++)
+        err = run_step(os, p, &p->step[i], nodes);
+    s->rehearsing = false;
+    for (size_t i = 0; i < n; i++)
+        node_reset(nodes[i]);
+    s->be->rehearse_end(s);
 }
 
 /* ---- back-pressure ---- */
@@ -493,11 +522,11 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     int64_t begin = trace_span_begin();
     TRY(plan_get(&plan, s, nodes, n));
     trace_span_end_n("plan", begin, n);
+    rehearse(os, plan, nodes, n);
     begin = trace_span_begin();
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
-        struct plan_step *step = &plan->step[i];
-        TRY(run_step(os, plan, step, nodes));
+        TRY(run_step(os, plan, &plan->step[i], nodes));
         TRY(throttle(e));
     }
     trace_span_end_n("encode", begin, plan->n_step);

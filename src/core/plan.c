@@ -192,6 +192,7 @@ enum err plan_get(const struct plan **out, struct strm *s, struct node *const *n
     struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;
     if (p) {
         stat_add(STAT_PLAN_HITS, 1);
+        p->is_new = false;
         *out = p;
         return ERR_OK;
     }
@@ -202,6 +203,7 @@ enum err plan_get(const struct plan **out, struct strm *s, struct node *const *n
     p->next = c->bucket[p->hash % CACHE_BUCKETS];
     c->bucket[p->hash % CACHE_BUCKETS] = p;
     c->n++;
+    p->is_new = true;
     *out = p;
     return ERR_OK;
 }

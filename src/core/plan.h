@@ -36,6 +36,7 @@ struct plan_step {
 
 struct plan {
     struct plan *next; /* hash chain */
+    bool is_new;       /* built by the last plan_get */
     uint64_t hash;
     uint64_t *key;
     size_t n_key;

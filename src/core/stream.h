@@ -37,6 +37,7 @@ struct strm {
     struct strm *sibling;     /* another one of the owner's */
     _Atomic bool closed;      /* the owner has ended */
     void *priv;               /* the backend's encoder, made by strm_open; outlives strm_close */
+    bool rehearsing;          /* eval goes through a plan without running it; the owner thread's */
     struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
     /* Asynchronous failures, in a ring guarded by failure_lock. While the newest has not been told
      * none is added: the events that cover a later one cover it, too. */

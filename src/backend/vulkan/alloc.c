@@ -7,6 +7,7 @@
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/fault.h"
 #include "backend/vulkan/record.h"
+#include "backend/vulkan/rehearsal.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/suballoc.h"
 #include "core/gate.h"
@@ -446,6 +447,9 @@ enum err vk_mem_alloc(struct vk_buf **out, enum vk_mem mem, size_t size)
 enum err vk_buf_alloc(struct buf **out, size_t size)
 {
     struct vk_buf *b;
+
+    if (rehearsal_is_on())
+        return rehearsal_buf(out, size);
     enum err err = alloc(&b, VK_MEM_DEVICE, size, true);
 
     if (!err)
@@ -457,6 +461,10 @@ void vk_buf_free(struct buf *base)
 {
     struct vk_buf *b = vk_buf_of(base);
 
+    if (rehearsal_owns(base)) {
+        rehearsal_buf_free(base);
+        return;
+    }
     if (b->counted)
         memory_release(base->size);
     buf_cache_put(&heaps[b->mem].cache, base);

@@ -11,6 +11,7 @@
 #include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/group.h"
+#include "backend/vulkan/rehearsal.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/transfer.h"
 #include "core/gate.h"
@@ -135,6 +136,8 @@ const struct be be_vulkan = {
     .ev_wait = vk_ev_wait,
     .ev_query = vk_ev_query,
     .strm_wait = vk_strm_wait,
+    .rehearse_begin = vk_rehearse_begin,
+    .rehearse_end = vk_rehearse_end,
     .slot_free = mem_free,
     .describe = vk_dev_describe,
     .stats = vk_stats,

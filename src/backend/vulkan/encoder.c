@@ -4,6 +4,7 @@
 
 #include "backend/vulkan/pipe.h"
 #include "backend/vulkan/record.h"
+#include "backend/vulkan/rehearsal.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/transfer.h"
 #include "core/gate.h"
@@ -21,12 +22,12 @@ static struct vk_strm *stream_of(struct vk_enc *e)
 enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);
-    enum err err = strm_raise_error(strm);
 
-    if (!err)
-        err = vk_strm_open_slot(s);
     *out = &s->enc;
-    return err;
+    if (s->enc.rehearses)
+        return ERR_OK;
+    enum err err = strm_raise_error(strm);
+    return err ? err : vk_strm_open_slot(s);
 }
 
 /* ---- accesses ---- */
@@ -132,6 +133,10 @@ enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)
     *addr = 0;
     if (!a->size)
         return ERR_OK;
+    if (e->rehearses) {
+        *addr = (b->home == &be_vulkan ? b->addr : REHEARSAL_ADDR) + (uint64_t)a->offset;
+        return ERR_OK;
+    }
     if (b->home != &be_vulkan)
         TRY(resolve_mirror(e, &b));
     *addr = b->addr + (uint64_t)a->offset;
@@ -154,6 +159,8 @@ enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a
     if (a->buf->home != &be_vulkan)
         return err_set(ERR_RUNTIME, "[vulkan] an output was not given GPU memory");
     *addr = a->buf->addr + (uint64_t)a->offset;
+    if (e->rehearses)
+        return ERR_OK;
     count_bytes(e, a->buf);
     declare_write(e, span(a, a->buf->addr), group);
     return ERR_OK;
@@ -162,8 +169,11 @@ enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a
 enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
 {
     struct buf *b = NULL;
-    enum err err;
+    enum err err = ERR_OK;
 
+    *addr = REHEARSAL_ADDR;
+    if (e->rehearses)
+        goto out;
     TRY(vk_buf_alloc(&b, MAX(size, 1u)));
     *addr = b->addr;
     TRY(vk_slot_keep(e->slot, b));
@@ -174,7 +184,8 @@ out:
 
 void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size)
 {
-    declare_read(e, (struct hz_range){ addr, addr + size });
+    if (!e->rehearses)
+        declare_read(e, (struct hz_range){ addr, addr + size });
 }
 
 /* ---- arguments ---- */
@@ -204,6 +215,9 @@ enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t 
 {
     struct vk_slot *slot = e->slot;
 
+    *addr = REHEARSAL_ADDR;
+    if (e->rehearses)
+        return ERR_OK;
     if (!slot->args || slot->args_used + size > slot->args->base.size) {
         enum err err = new_args_chunk(slot, size);
         if (err)
@@ -271,11 +285,13 @@ static void end_work(struct vk_enc *e, const char *name)
 void vk_enc_variant(struct vk_enc *e, enum variant_id id)
 {
     e->variant = id;
-    e->has_variant = true;
+    e->has_variant = !e->rehearses;
 }
 
 void vk_enc_drop(struct vk_enc *e)
 {
+    if (e->rehearses)
+        return;
     hazard_drop(&e->hazard);
     e->has_variant = false;
     e->dispatches++; /* what was recorded for this one belongs to no later one */
@@ -286,6 +302,8 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
 {
     enum err err = check_dispatch(push_size, grid);
 
+    if (e->rehearses)
+        return err;
     if (err || !grid.x || !grid.y || !grid.z) {
         vk_enc_drop(e);
         return err;
@@ -318,6 +336,8 @@ void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c)
                             .dstOffset = dst->offset + (c->dst_addr - dst->base.addr),
                             .size = c->size };
 
+    if (e->rehearses)
+        return;
     begin_work(e);
     timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
     vk.CmdCopyBuffer(e->slot->cmd, src->handle, dst->handle, 1, &region);

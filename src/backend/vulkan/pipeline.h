@@ -21,9 +21,13 @@ struct vk_pipe_params {
     uint32_t subgroup_size; /* required size, 0 = the driver's choice */
 };
 
-/* Finds or builds. A build holds no lock that other pipelines need. Thread-safety: safe. */
+/* Finds or builds. A build holds no lock that other pipelines need. During a rehearsal a pipeline
+ * that is not there is only noted, and what *out points to must not be used. Thread-safety: safe.
+ */
 MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p);
 
+/* Threads that build pipelines at a time. */
+int vk_pipe_builders(void);
 /* Builds those of n pipelines that are not there yet, in several threads. Blocks until all are
  * done; the first failure is returned, the others are still built. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_prefetch(const struct vk_pipe_params *params, size_t n);

@@ -68,6 +68,7 @@ struct vk_enc {
     int ops;              /* dispatches in the open command buffer */
     size_t bytes;         /* of the buffers it touches, each counted once */
     uint64_t stamp;       /* marks the buffers counted */
+    bool rehearses;       /* nothing is encoded (rehearsal.h) */
     bool has_variant;     /* the next dispatch runs a kernel of this variant */
     enum variant_id variant;
 };

@@ -4,6 +4,7 @@
 
 #include "backend/vulkan/alloc.h"
 #include "backend/vulkan/device.h"
+#include "backend/vulkan/rehearsal.h"
 #include "core/mem.h"
 #include "core/memory.h"
 #include "core/stat.h"
@@ -177,6 +178,8 @@ enum err vk_buf_fill(struct buf *b, size_t size, be_fill_fn fn, void *arg)
 {
     struct vk_buf *dst = vk_buf_of(b);
 
+    if (rehearsal_owns(b))
+        return ERR_OK;
     stat_add(STAT_BYTES_UPLOADED, size);
     if (vk_alloc_strategy() == VK_STAGED)
         return fill_staged(dst, size, fn, arg);
@@ -266,6 +269,9 @@ enum err vk_buf_mirror(struct buf **out, struct buf *src, struct span want)
 {
     bool to_host = src->home == &be_vulkan;
     struct buf *made = NULL;
+
+    if (rehearsal_is_on())
+        return err_set(ERR_UNSUPPORTED, "[vulkan] values are not there during a rehearsal");
     enum err err = to_host ? mirror_to_host(&made, src, want) : mirror_to_gpu(&made, src);
 
     if (err)
