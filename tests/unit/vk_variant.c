@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/op.h"
+#include "core/times.h"
 #include "support/nd.h"
 
 #define ROWS 6
@@ -345,6 +346,42 @@ static void test_print_one_family(void **state)
     assert_null(strstr(text, "REDUCE"));
 }
 
+/* GPU times are kept by kernel and by the variant that was taken. */
+static void test_times(void **state)
+{
+    struct times_key key = { .device = "gpu",
+                             .name = "reduce_row_int32",
+                             .variant = "REDUCE_ROWS_WIDE" };
+    uint64_t calls, ns;
+
+    (void)state;
+    times_reset();
+    gate_set_int(GATE_VK_TIMING, 1);
+    gate_set_int(GATE_VK_STATS, 1);
+    run(&sums);
+    gate_set_int(GATE_VK_STATS, 0);
+    gate_set_int(GATE_VK_TIMING, 0);
+    times_get(&calls, &ns, &key);
+    assert_int_equal(calls, 1);
+    assert_true(ns > 0);
+}
+
+/* A dispatch has the variant that was taken for it, no other one. */
+static void test_taken(void **state)
+{
+    struct variant_problem p = { .sizes = NULL };
+
+    (void)state;
+    assert_int_equal(variant_taken(), VARIANT_COUNT);
+    assert_true(variant_takes(VARIANT_TILED_32X32, VARIANT_FITS, &p));
+    assert_int_equal(variant_taken(), VARIANT_TILED_32X32);
+    assert_int_equal(variant_taken(), VARIANT_COUNT);
+    assert_false(variant_takes(VARIANT_TILED_64X64, VARIANT_SIZE, &p));
+    assert_int_equal(variant_taken(), VARIANT_COUNT);
+    run(&sums);
+    assert_int_equal(variant_taken(), VARIANT_COUNT);
+}
+
 /* ---- shapes ---- */
 
 #define THREADS 4
@@ -433,6 +470,8 @@ int main(void)
         CASE(test_rejects_are_logged_once),
         CASE(test_print),
         CASE(test_print_one_family),
+        CASE(test_times),
+        CASE(test_taken),
         CASE(test_shapes),
         CASE(test_shapes_of_many_threads),
         CASE(test_too_many_shapes),

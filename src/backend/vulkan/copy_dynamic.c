@@ -79,8 +79,7 @@ static void describe(char *text, size_t size, const void *data)
              j->nest.ndim, last < 0 ? 1 : (long long)j->nest.dim[last]);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct job *j, struct vk_enc *e,
-                       uint32_t workgroup)
+static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
     struct variant_problem problem = { describe, j, "elements", { j->n } };
@@ -94,8 +93,6 @@ static enum err choose(const struct vk_pipe **pipe, struct job *j, struct vk_enc
         err = kern_pipe(pipe, kern_by_log2[launch_log2(bytes)], -1, (uint32_t[]){ workgroup, 1, 1 },
                         3);
     } while (err && variant_gives_way(v->id, err));
-    if (!err)
-        vk_enc_variant(e, v->id);
     j->per_unit = (int64_t)(bytes / j->item);
     return err;
 }
@@ -165,7 +162,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(vk_enc_write_part(e, &j.addr[DST], c->dst, c->group));
     j.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)j.item);
     j.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)j.item);
-    TRY(choose(&pipe, &j, e, workgroup));
+    TRY(choose(&pipe, &j, workgroup));
     count_in_units(&j);
     a.src_addr = j.addr[SRC];
     a.dst_addr = j.addr[DST];

@@ -270,13 +270,20 @@ static void begin_work(struct vk_enc *e)
     hazard_advance(&e->hazard);
 }
 
+static enum variant_id take_variant(struct vk_enc *e)
+{
+    enum variant_id taken = variant_taken(), id = e->has_variant ? e->variant : taken;
+
+    e->has_variant = false;
+    return id;
+}
+
 static void end_work(struct vk_enc *e, const char *name)
 {
-    struct timing_dispatch d = { name, e->has_variant ? e->variant : VARIANT_COUNT };
+    struct timing_dispatch d = { name, take_variant(e) };
 
     timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
     record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
-    e->has_variant = false;
     e->dispatches++;
     e->ops++;
     stat_add(STAT_DISPATCHES, 1);
@@ -293,7 +300,7 @@ void vk_enc_drop(struct vk_enc *e)
     if (e->rehearses)
         return;
     hazard_drop(&e->hazard);
-    e->has_variant = false;
+    take_variant(e);
     e->dispatches++; /* what was recorded for this one belongs to no later one */
 }
 

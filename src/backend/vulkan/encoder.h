@@ -34,8 +34,8 @@ void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
  * constants. Lives until the command retires. Needs no hazard tracking. */
 MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
 
-/* The next dispatch runs a kernel of this variant: told to the statistics. VARIANT_COUNT: of none.
- */
+/* The next dispatch runs a kernel of this variant, not of the one that was taken last: told to the
+ * statistics. VARIANT_COUNT: of none. */
 void vk_enc_variant(struct vk_enc *e, enum variant_id id);
 
 struct vk_grid {

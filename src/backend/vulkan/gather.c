@@ -87,8 +87,7 @@ static void describe(char *text, size_t size, const void *data)
              last < 0 ? 1 : (long long)s->stride[0][last]);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct job *j, struct vk_enc *e,
-                       uint32_t workgroup)
+static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
     struct variant_problem problem = { describe,
@@ -105,8 +104,6 @@ static enum err choose(const struct vk_pipe **pipe, struct job *j, struct vk_enc
         err = kern_pipe(pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
                         (uint32_t[]){ workgroup, 1, 1 }, 3);
     } while (err && variant_gives_way(v->id, err));
-    if (!err)
-        vk_enc_variant(e, v->id);
     j->per_unit = bytes / item_size(j);
     return err;
 }
@@ -188,7 +185,7 @@ static enum err encode(struct job *j, struct vk_enc *e)
 
     TRY(vk_enc_read(e, &j->src_addr, j->src));
     collapse_slice(j);
-    TRY(choose(&pipe, j, e, workgroup));
+    TRY(choose(&pipe, j, workgroup));
     TRY(set_slice(&a, j, e));
     TRY(set_indices(&a, j, e));
     TRY(vk_enc_write(e, &a.out_addr, j->out));

@@ -242,7 +242,11 @@ static void describe(char *text, size_t size, const void *data)
 
 static enum err run_many(struct product *p)
 {
-    struct variant_problem problem = { describe, p };
+    const struct qmm_plan *q = &p->plan;
+    struct variant_problem problem = { .describe = describe,
+                                       .data = p,
+                                       .sizes = "m x n x k x batch",
+                                       .size = { q->m, q->n, q->k, q->n_batch } };
     enum err err;
 
     if (variant_takes(VARIANT_QMM_UNPACKED, judge_unpacked(p), &problem))

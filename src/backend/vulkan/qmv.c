@@ -240,8 +240,12 @@ static enum variant_reason judge(const struct vk_qmv *v)
 
 bool vk_qmv_fits(const struct vk_qmv *v)
 {
-    return v->m >= 1 && v->m <= VK_QMV_ROWS &&
-           variant_takes(variant_of(v), judge(v), &(struct variant_problem){ describe, v });
+    struct variant_problem problem = { .describe = describe,
+                                       .data = v,
+                                       .sizes = "m x n x k x matrices",
+                                       .size = { v->m, all_rows(v), v->k, v->n_sets } };
+
+    return v->m >= 1 && v->m <= VK_QMV_ROWS && variant_takes(variant_of(v), judge(v), &problem);
 }
 
 /* ---- the dispatch ---- */

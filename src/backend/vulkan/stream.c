@@ -101,6 +101,7 @@ enum err vk_strm_step_end(struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);
 
+    variant_taken(); /* whatever it was, it is not the next step's */
     if (s->enc.ops <= gate_int(GATE_VK_MAX_OPS) &&
         (int64_t)(s->enc.bytes >> 20) <= gate_int(GATE_VK_MAX_MB))
         return ERR_OK;

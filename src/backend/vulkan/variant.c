@@ -156,6 +156,16 @@ static enum variant_reason check(enum variant_id id)
     return VARIANT_FITS;
 }
 
+static _Thread_local int newest; /* taken by this thread, plus one; 0: none */
+
+enum variant_id variant_taken(void)
+{
+    int id = newest ? newest - 1 : VARIANT_COUNT;
+
+    newest = 0;
+    return (enum variant_id)id;
+}
+
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p)
 {
     if (why == VARIANT_FITS)
@@ -166,6 +176,7 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
         atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
         if (p->sizes)
             count_shape(id, p);
+        newest = (int)id + 1;
         return true;
     }
     atomic_fetch_add_explicit(&rejects[id][why], 1, memory_order_relaxed);

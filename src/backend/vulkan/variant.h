@@ -51,6 +51,10 @@ const char *variant_family(enum variant_id id);
  * it off and it has not failed. Counts a hit or a reject. */
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
 
+/* The variant that the calling thread took since this was called last: what its next dispatch runs,
+ * unless the family says otherwise (vk_enc_variant). VARIANT_COUNT: none. */
+enum variant_id variant_taken(void);
+
 /* After building or dispatching the variant's kernel failed with err: true if the next row is to be
  * tried. The variant is then off for the rest of the process, which is logged once. False for the
  * last rows, for failures that are not the variant's (memory, a lost device) and for
