@@ -15,13 +15,12 @@ int mlx_quantize(mlx_vector_array *res, const mlx_array w, mlx_optional_int grou
     struct call c = CALL_OP(res, s);
     struct arr *x = call_arr(&c, w, "w"), *scale = call_arr_opt(&c, global_scale);
     struct ops_quant q = packing(&c, &group_size, &bits, mode);
-    struct arr *outs[3] = { NULL, NULL, NULL };
-    size_t n = 0;
+    struct ops_quantized out = { 0 };
 
     if (call_ok(&c))
-        c.err = ops_quantize(outs, &n, x, &q, scale, c.strm);
+        c.err = ops_quantize(&out, x, &q, scale, c.strm);
     if (call_ok(&c))
-        c.err = box_set_vec(res, outs, n);
+        c.err = box_set_vec(res, out.v, out.n);
     return CALL_END(&c);
 }
 

@@ -431,14 +431,13 @@ enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg)
     return err;
 }
 
-void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
-               size_t data_size, int64_t element_offset)
+void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout *l)
 {
-    if (a->strides != strides)
-        memmove(a->strides, strides, a->ndim * sizeof a->strides[0]);
-    a->flags = (uint8_t)flags;
-    a->data_size = data_size;
-    a->offset = src->offset + element_offset * (int64_t)dt_size((enum dtype)src->dtype);
+    if (a->strides != l->strides)
+        memmove(a->strides, l->strides, a->ndim * sizeof a->strides[0]);
+    a->flags = (uint8_t)l->flags;
+    a->data_size = l->data_size;
+    a->offset = src->offset + l->offset * (int64_t)dt_size((enum dtype)src->dtype);
     a->buf = buf_ref(src->buf);
 }
 

@@ -180,9 +180,16 @@ MUST_CHECK enum err arr_alloc(struct arr *a, const struct be *home);
 MUST_CHECK enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home);
 /* Takes over row-major bytes of somebody else; dtor(arg) runs when they are no longer needed. */
 MUST_CHECK enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg);
-/* Shares src's buffer: strides, flags, data_size and an element offset relative to src. */
-void arr_share(struct arr *a, const struct arr *src, const int64_t *strides, unsigned flags,
-               size_t data_size, int64_t element_offset);
+/* How an array lies in the buffer of another. */
+struct arr_layout {
+    const int64_t *strides;
+    unsigned flags; /* enum layout_flags */
+    size_t data_size;
+    int64_t offset; /* elements, relative to the other array */
+};
+/* Shares src's buffer; the rest are the fields of an arr_layout. */
+#define arr_share(a, src, ...) arr_share_as(a, src, &(struct arr_layout){ __VA_ARGS__ })
+void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout *l);
 /* Shares buffer and layout of an array with the same shape. */
 void arr_share_all(struct arr *a, const struct arr *src);
 

@@ -167,10 +167,19 @@ out:
 
 /* ---- several: the largest sum of logit and Gumbel noise ---- */
 
-static enum err draw_from_each(struct arr **out, struct arr *logits, int axis,
-                               const struct shp *shape, struct arr *key, struct strm *s)
+/* What is drawn: positions on an axis of logits, an array of this shape of them. */
+struct draw {
+    struct arr *logits;
+    int axis;
+    const struct shp *shape;
+    struct arr *key;
+};
+
+static enum err draw_from_each(struct arr **out, const struct draw *d, struct strm *s)
 {
-    int at = axis + shape->ndim - logits->ndim + 1;
+    struct arr *logits = d->logits;
+    const struct shp *shape = d->shape;
+    int at = d->axis + shape->ndim - logits->ndim + 1;
     struct shp noise_shape = { .ndim = shape->ndim + 1 };
     struct arr *x = NULL;
     enum err err;
@@ -178,8 +187,8 @@ static enum err draw_from_each(struct arr **out, struct arr *logits, int axis,
     if (noise_shape.ndim > SHP_MAX)
         return err_set(ERR_ARG, "[categorical] Arrays have at most %d dimensions.", SHP_MAX);
     for (int i = 0, from = 0; i < noise_shape.ndim; i++)
-        noise_shape.d[i] = i == at ? logits->shape[axis] : shape->d[from++];
-    TRY(ops_random_gumbel(&x, shp_ints(&noise_shape), DT_FLOAT32, key, s));
+        noise_shape.d[i] = i == at ? logits->shape[d->axis] : shape->d[from++];
+    TRY(ops_random_gumbel(&x, shp_ints(&noise_shape), DT_FLOAT32, d->key, s));
     STEP(x, ops_binary(&next, OP_ADD, x, logits, s));
     TRY(ops_arg_reduce(out, true, x, &(struct ops_axes){ { &(int32_t){ at }, 1 }, false }, s));
 out:
@@ -187,14 +196,13 @@ out:
     return err;
 }
 
-static enum err draw(struct arr **out, struct arr *logits, int axis, const struct shp *shape,
-                     struct arr *key, struct strm *s)
+static enum err draw(struct arr **out, const struct draw *d, struct strm *s)
 {
-    int32_t n = logits->shape[axis];
+    int32_t n = d->logits->shape[d->axis];
 
-    if (n > 0 && logits->size == (size_t)n && shape->ndim > 0)
-        return draw_from_one(out, logits, shp_ints(shape), key, s);
-    return draw_from_each(out, logits, axis, shape, key, s);
+    if (n > 0 && d->logits->size == (size_t)n && d->shape->ndim > 0)
+        return draw_from_one(out, d->logits, shp_ints(d->shape), d->key, s);
+    return draw_from_each(out, d, s);
 }
 
 /* ---- */
@@ -229,7 +237,7 @@ enum err ops_random_categorical(struct arr **out, struct arr *logits, int axis, 
     if (err)
         return err;
     struct shp shape = without(logits, axis);
-    return draw(out, logits, axis, &shape, key, s);
+    return draw(out, &(struct draw){ logits, axis, &shape, key }, s);
 }
 
 enum err ops_random_categorical_shape(struct arr **out, struct arr *logits, int axis,
@@ -247,7 +255,7 @@ enum err ops_random_categorical_shape(struct arr **out, struct arr *logits, int 
                        "[categorical] Requested shape %s is not broadcast compatible with reduced "
                        "logits shape%s.",
                        shp_text(&shape), shp_text(&reduced));
-    err = draw(out, logits, axis, &shape, r->key, s);
+    err = draw(out, &(struct draw){ logits, axis, &shape, r->key }, s);
 out:
     return err;
 }
@@ -264,7 +272,7 @@ enum err ops_random_categorical_samples(struct arr **out, struct arr *logits, in
     TRY(ops_expand_dims(&x, logits, (struct ints){ &(int32_t){ -1 }, 1 }, s));
     struct shp shape = without(x, axis);
     shape.d[shape.ndim - 1] = v->n;
-    err = draw(out, x, axis, &shape, v->key, s);
+    err = draw(out, &(struct draw){ x, axis, &shape, v->key }, s);
 out:
     arr_unref(&x);
     return err;

@@ -306,9 +306,13 @@ struct ops_packed {
     struct arr *w, *scales, *biases;
     struct ops_quant q;
 };
-/* outs: the packed words, scales and in affine mode biases; *n says how many. global_scale (nvfp4
- * only) may be NULL. */
-MUST_CHECK enum err ops_quantize(struct arr *outs[3], size_t *n, struct arr *w,
+/* The packed words, scales and in affine mode biases. */
+struct ops_quantized {
+    struct arr *v[3];
+    size_t n;
+};
+/* global_scale (nvfp4 only) may be NULL. */
+MUST_CHECK enum err ops_quantize(struct ops_quantized *out, struct arr *w,
                                  const struct ops_quant *q, struct arr *global_scale,
                                  struct strm *s);
 struct ops_dequantize {

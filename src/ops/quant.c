@@ -137,7 +137,7 @@ static enum err check_quantize(const struct arr *w, const struct quant_params *p
     return ERR_OK;
 }
 
-enum err ops_quantize(struct arr *outs[3], size_t *n, struct arr *w, const struct ops_quant *q,
+enum err ops_quantize(struct ops_quantized *out, struct arr *w, const struct ops_quant *q,
                       struct arr *global_scale, struct strm *s)
 {
     struct quantize_params p = { 0 };
@@ -158,15 +158,15 @@ enum err ops_quantize(struct arr *outs[3], size_t *n, struct arr *w, const struc
     }
     d[0].shape.d[last] = (int32_t)((int64_t)w->shape[last] * p.q.bits / 32);
     d[0].dtype = DT_UINT32;
-    *n = is_affine ? 3 : 2;
-    err = node_new(outs, &(struct node_params){ .op = OP_QUANTIZE,
-                                                .strm = s,
-                                                .in = in,
-                                                .n_in = global_scale ? 2 : 1,
-                                                .params = &p,
-                                                .params_size = sizeof p,
-                                                .out = d,
-                                                .n_out = *n });
+    out->n = is_affine ? 3 : 2;
+    err = node_new(out->v, &(struct node_params){ .op = OP_QUANTIZE,
+                                                  .strm = s,
+                                                  .in = in,
+                                                  .n_in = global_scale ? 2 : 1,
+                                                  .params = &p,
+                                                  .params_size = sizeof p,
+                                                  .out = d,
+                                                  .n_out = out->n });
 out:
     return err;
 }
