@@ -7,7 +7,7 @@ MODEL ?= models/story-13m-4bit
 DEVICE ?= gpu
 PROMPT ?= Tell me a story about a brave little fox
 
-.PHONY: all run test quick check format clean help configure bootstrap
+.PHONY: all run test quick check tidy format clean help configure bootstrap
 
 all: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -19,6 +19,7 @@ help:
 	@echo "             again with clang and its sanitizers"
 	@echo "make quick   the same without sanitizers"
 	@echo "make check   the checks only: format, includes, sizes, headers, symbols"
+	@echo "make tidy    all checks of clang-tidy, as advice (minutes)"
 	@echo "make format  rewrite the sources with clang-format"
 	@echo "make clean   remove $(BUILD)/"
 	@echo "variables    BUILD=folder  JOBS=n  CMAKE_ARGS='-D...'"
@@ -59,6 +60,9 @@ quick: $(BUILD)/tokenizers/.tried all
 check: configure
 	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static
 	@tools/run_tests.sh $(BUILD) -L lint
+
+tidy: configure
+	@tools/check_tidy.sh $(BUILD) all
 
 format:
 	@tools/check_format.sh --fix

@@ -73,7 +73,7 @@ enum err gguf_get_number(double *out, const struct gguf *g, const char *key)
     case dt:                                                                                       \
         *out = (double)*(const type *)p;                                                           \
         break;
-        NUMBER(DT_BOOL, uint8_t)
+    case DT_BOOL:
         NUMBER(DT_UINT8, uint8_t)
         NUMBER(DT_UINT16, uint16_t)
         NUMBER(DT_UINT32, uint32_t)

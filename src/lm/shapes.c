@@ -41,10 +41,10 @@ static bool read_packing(struct lm_quant *q, const char *text)
         q->bits = 0;
         return true;
     }
-    if (sscanf(text, "-%dbit%n", &q->bits, &used) == 1)
+    if (sscanf(text, "-%9dbit%n", &q->bits, &used) == 1)
         text += used;
     used = 0;
-    if (sscanf(text, "-g%d%n", &q->group_size, &used) == 1)
+    if (sscanf(text, "-g%9d%n", &q->group_size, &used) == 1)
         text += used;
     bool has_bits = q->bits >= 2 && q->bits <= 8 && q->bits != 7;
     return !*text && has_bits &&

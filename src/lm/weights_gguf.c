@@ -49,7 +49,7 @@ static struct gguf_name name_of(const char *name)
     const char *part = strrchr(name, '.'), *module = name;
     struct gguf_name out;
     int layer, used = 0;
-    bool in_layer = sscanf(name, "model.layers.%d.%n", &layer, &used) == 1 && used;
+    bool in_layer = sscanf(name, "model.layers.%9d.%n", &layer, &used) == 1 && used;
 
     snprintf(out.text, sizeof out.text, "%s", name);
     if (in_layer)

@@ -203,7 +203,7 @@ static void plan_cols(struct job *j)
     j->args.run = (uint32_t)units;
     j->args.log2_team = cols;
     j->args.n_outer = (uint32_t)(p->n_out / (uint64_t)p->kept.dim[j->lane]);
-    j->groups = (uint64_t)ceil_div((int64_t)units, 1ll << cols) * j->args.n_outer;
+    j->groups = (uint64_t)ceil_div((int64_t)units, 1LL << cols) * j->args.n_outer;
     set_slices(j, wanted_slices(j, (p->n_red >> rows) / LOADS_IN_FLIGHT + 1), 1ull << rows);
 }
 
@@ -374,7 +374,7 @@ static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
                                   .out_parts = !j->r->out,
                                   .in_parts = 1,
                                   .shared_parts = j->workgroup,
-                                  .groups = (uint64_t)ceil_div((int64_t)n_out, 1ll << cols) }));
+                                  .groups = (uint64_t)ceil_div((int64_t)n_out, 1LL << cols) }));
     if (parts)
         *parts = args.out_addr;
 out:
