@@ -181,8 +181,8 @@ bool bench_wants(const char *name)
 static int parse_filter(const char *value)
 {
     static const char *const tables[] = {
-        "startup", "latency", "products", "quantized",
-        "fast_rms_norm fast_layer_norm fast_rope fast_sdpa_prefill"
+        "startup",  "latency",   "one_shot",
+        "products", "quantized", "fast_rms_norm fast_layer_norm fast_rope fast_sdpa_prefill"
     };
     bool matches = false;
 
