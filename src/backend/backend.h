@@ -129,6 +129,10 @@ struct be {
     bool (*retire)(struct strm *s, bool block);
     /* flush, then block until complete. */
     enum err (*sync)(struct strm *s);
+    /* The host is likely to read these bytes of b when the work given to s so far is complete:
+     * copies them along with it. *out is a mirror for buf_add_mirror, once that work is; NULL where
+     * nothing is gained. Optional. */
+    enum err (*read_ahead)(struct buf **out, struct strm *s, struct buf *b, struct span want);
 
     /* ---- events ---- */
     /* Sets e->ticket. The work is committed by the next flush at the latest. */

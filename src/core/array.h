@@ -54,6 +54,11 @@ void buf_release(struct buf **b, int stream_index);
 /* True if one owner and work of that stream hold all references. */
 bool buf_is_only_held_by(const struct buf *b, int stream_index);
 
+/* Makes m, whose reference is taken over, the newest mirror of b. Thread-safety: safe. */
+void buf_add_mirror(struct buf *b, struct buf *m);
+/* Whether mirrors made before the host asks for them are likely to be of use: no longer after some
+ * calls without a buf_host or buf_host_span of a buffer that needs one. Thread-safety: safe. */
+bool buf_expects_reads(void);
 /* A copy that holds at least these bytes of b, for the side that lacks them, made by
  * maker->buf_mirror on first use. Borrowed, lives as long as b. Thread-safety: safe. */
 MUST_CHECK enum err buf_mirror(struct buf **out, struct buf *b, struct span want,

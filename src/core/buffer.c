@@ -75,6 +75,28 @@ void buf_drop_mirror(struct buf *b)
     buf_unref(&mirror);
 }
 
+void buf_add_mirror(struct buf *b, struct buf *m)
+{
+    struct buf *newest = atomic_load(&b->mirror);
+
+    do
+        atomic_store(&m->mirror, newest);
+    while (!atomic_compare_exchange_weak(&b->mirror, &newest, m));
+}
+
+/* Calls of buf_expects_reads that may still say yes. */
+#define READ_CREDIT 16
+static _Atomic int read_credit = READ_CREDIT;
+
+bool buf_expects_reads(void)
+{
+    int left = atomic_load_explicit(&read_credit, memory_order_relaxed);
+
+    if (left > 0)
+        atomic_store_explicit(&read_credit, left - 1, memory_order_relaxed);
+    return left > 0;
+}
+
 static bool holds(const struct buf *mirror, struct span want)
 {
     return mirror->of.lo <= want.lo && want.lo + want.size <= mirror->of.lo + mirror->of.size;
@@ -128,6 +150,7 @@ enum err buf_host_span(const void **out, struct buf *b, struct span want)
         *out = (const char *)b->host + want.lo;
         return ERR_OK;
     }
+    atomic_store_explicit(&read_credit, READ_CREDIT, memory_order_relaxed);
     enum err err = buf_mirror(&m, b, want, b->home);
     if (!err)
         *out = (const char *)m->host + (want.lo - m->of.lo);

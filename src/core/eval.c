@@ -25,9 +25,19 @@ struct open_stream {
     struct ev *fence; /* newest point other streams of this eval may wait for */
 };
 
+/* Results that come to the host ahead of its asking. More of them are more likely parameters of a
+ * model than what somebody looks at. */
+#define MAX_AHEAD 4
+
+struct ahead {
+    struct buf *buf, *mirror; /* owned */
+};
+
 struct eval {
     bool async;
     VEC(struct open_stream) open;
+    struct ahead ahead[MAX_AHEAD];
+    size_t n_ahead;
 };
 
 static struct open_stream *find_open(struct eval *e, const struct strm *s)
@@ -570,6 +580,39 @@ out:
     return err;
 }
 
+/* Copies the results that the caller of a synchronous eval will probably read along with the work,
+ * which saves reading them a round trip. */
+static enum err read_ahead(struct eval *e, struct arr *const *outs, size_t n)
+{
+    enum err err = ERR_OK;
+
+    if (e->async || n > MAX_AHEAD || !buf_expects_reads())
+        return ERR_OK;
+    for (size_t i = 0; i < n; i++) {
+        struct open_stream *os = find_open(e, outs[i]->node->strm);
+        struct buf *b = outs[i]->buf, *mirror = NULL;
+        if (!b || !os || !os->strm->be->read_ahead || atomic_load(&b->mirror))
+            continue;
+        TRY(os->strm->be->read_ahead(&mirror, os->strm, b, arr_span(outs[i])));
+        if (mirror)
+            e->ahead[e->n_ahead++] = (struct ahead){ buf_ref(b), mirror };
+    }
+out:
+    return err;
+}
+
+static void take_ahead(struct eval *e, enum err failed)
+{
+    for (size_t i = 0; i < e->n_ahead; i++) {
+        struct ahead *a = &e->ahead[i];
+        if (failed)
+            buf_unref(&a->mirror);
+        else
+            buf_add_mirror(a->buf, a->mirror);
+        buf_unref(&a->buf);
+    }
+}
+
 /* Records the events and hands everything over. Runs after a failure too, so that no later reader
  * waits for an event that never comes; then it also drains the streams. */
 static enum err finish(struct eval *e, enum err failed)
@@ -627,7 +670,10 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
     err = run_tape(&e, &tape);
     if (!err)
         err = hold_outputs(&e, outs, n);
+    if (!err)
+        err = read_ahead(&e, outs, n);
     err = finish(&e, err);
+    take_ahead(&e, err);
     if (!err && !async)
         err = wait_all(outs, n);
 out:

@@ -11,6 +11,7 @@
 #include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/group.h"
+#include "backend/vulkan/read_ahead.h"
 #include "backend/vulkan/rehearsal.h"
 #include "backend/vulkan/stream.h"
 #include "backend/vulkan/transfer.h"
@@ -132,6 +133,7 @@ const struct be be_vulkan = {
     .flush = vk_strm_flush,
     .retire = vk_strm_retire,
     .sync = vk_strm_sync,
+    .read_ahead = vk_read_ahead,
     .ev_record = vk_ev_record,
     .ev_wait = vk_ev_wait,
     .ev_query = vk_ev_query,

@@ -188,6 +188,11 @@ void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size)
         declare_read(e, (struct hz_range){ addr, addr + size });
 }
 
+void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size)
+{
+    declare_write(e, (struct hz_range){ addr, addr + size }, 0);
+}
+
 /* ---- arguments ---- */
 
 /* A full chunk stays with the command; the slot goes on with a new one. */

@@ -27,6 +27,8 @@ MUST_CHECK enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const st
 MUST_CHECK enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size);
 /* Declares that the next dispatch reads scratch memory. */
 void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
+/* Declares that the next dispatch writes memory that the caller keeps alive. */
+void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size);
 
 /* Arguments: at most 128 bytes travel as push constants. */
 #define VK_PUSH_MAX 128

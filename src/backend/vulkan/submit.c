@@ -362,16 +362,15 @@ void vk_streams_pump(void)
 
 /* ---- committing ---- */
 
-/* Makes the results visible to the host where it reads GPU memory directly. */
+/* Makes visible what the host reads without another command. */
 static void encode_host_barrier(VkCommandBuffer cmd)
 {
     VkMemoryBarrier barrier = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                 .srcAccessMask = vk_dev.work.writes,
                                 .dstAccessMask = VK_ACCESS_HOST_READ_BIT };
 
-    if (vk_alloc_strategy() != VK_STAGED)
-        vk.CmdPipelineBarrier(cmd, vk_dev.work.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier,
-                              0, NULL, 0, NULL);
+    vk.CmdPipelineBarrier(cmd, vk_dev.work.stages, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
+                          NULL, 0, NULL);
 }
 
 bool vk_strm_has_work(const struct vk_strm *s)

@@ -1,0 +1,8 @@
+/* Results that are copied to the host along with the work that makes them: where the host cannot
+ * read GPU memory fast, that saves reading them a submission of its own and the wait for it. */
+#pragma once
+
+#include "backend/backend.h"
+
+/* be->read_ahead. */
+enum err vk_read_ahead(struct buf **out, struct strm *s, struct buf *src, struct span want);
