@@ -116,15 +116,51 @@ static void hold_back(struct strm *s)
     ev_unref(&e);
 }
 
-/* Streams hand one array round. Without a needed wait or barrier (racy) a real GPU gives other
- * results; then nothing is complete before everything is encoded, so that all of them are needed.
- */
-static void hand_round(int n_streams, int rounds, bool racy)
-{
-    struct strm *s[3] = { vkt_stream(), vkt_stream(), vkt_stream() };
-    struct arr *a = vkt_array(s[0], N);
+#define STREAMS 3
 
-    if (racy)
+static bool share_queue(const struct strm *a, const struct strm *b)
+{
+    return vk_strm_of(a)->queue == vk_strm_of(b)->queue;
+}
+
+/* Streams whose work goes to one queue. Where a device has several, new streams take them in turn.
+ */
+static struct strm *const *of_one_queue(void)
+{
+    static struct strm *s[STREAMS];
+
+    for (int i = 0; i < STREAMS; i++)
+        while (!s[i] || !share_queue(s[i], s[0]))
+            s[i] = vkt_stream();
+    return s;
+}
+
+/* Streams as they come: each has its own queue where there are that many. */
+static struct strm *const *of_any_queue(void)
+{
+    static struct strm *s[STREAMS];
+
+    for (int i = 0; i < STREAMS; i++)
+        s[i] = vkt_stream();
+    return s;
+}
+
+struct round {
+    struct strm *const *s;
+    int n_streams, rounds;
+    /* A wait or barrier is missing: a real GPU gives other results. Nothing is complete before
+     * everything is encoded, so that all of them are needed. */
+    bool racy;
+};
+
+/* Streams hand one array round. */
+static void hand_round(const struct round *r)
+{
+    struct strm *const *s = r->s;
+    struct arr *a = vkt_array(s[0], N);
+    int n_streams = r->n_streams, rounds = r->rounds;
+
+    if (r->racy)
         hold_back(s[0]);
     vkt_encode(s[0], &(struct vkt_probe){ .out = a, .mul = 1 });
     for (int i = 0; i < rounds; i++) {
@@ -137,35 +173,55 @@ static void hand_round(int n_streams, int rounds, bool racy)
     }
     gate_is_open = true;
     const uint32_t *v = vkt_read(s[rounds % n_streams], a);
-    for (uint32_t i = 0; i < N && !racy; i++)
+    for (uint32_t i = 0; i < N && !r->racy; i++)
         assert_int_equal(v[i], i + (uint32_t)rounds);
     for (int i = 0; i < n_streams; i++)
         assert_ok(strm_synchronize(s[i]));
     arr_unref(&a);
 }
 
-static struct hazard_report recorded_round(int n_streams, int rounds, bool racy)
+static struct hazard_report recorded(const struct round *round)
 {
     struct hazard_report r;
     size_t n;
 
     vk_rec_reset();
     gate_set_int(GATE_VK_RECORD, 1);
-    hand_round(n_streams, rounds, racy);
+    hand_round(round);
     gate_set_int(GATE_VK_RECORD, 0);
     const struct vk_rec *rec = vk_rec_get(&n);
     assert_ok(hazard_check(&r, rec, n));
     return r;
 }
 
+static void check_round(const struct round *round)
+{
+    struct hazard_report r = recorded(round);
+
+    if (hazard_count(&r) + r.needless)
+        fail_msg("%s", r.text);
+}
+
 static void test_streams_of_one_queue(void **state)
 {
     (void)state;
     for (int n_streams = 2; n_streams <= 3; n_streams++) {
-        struct hazard_report r = recorded_round(n_streams, 50, false);
-        if (hazard_count(&r) + r.needless)
-            fail_msg("%s", r.text);
+        uint64_t before = stat_get(STAT_TIMELINE_SIGNALS);
+        check_round(&(struct round){ of_one_queue(), n_streams, 50, false });
+        assert_int_equal(stat_get(STAT_TIMELINE_SIGNALS), before);
     }
+}
+
+static void test_streams_of_any_queue(void **state)
+{
+    struct round r = { of_any_queue(), 2, 50, false };
+    uint64_t before = stat_get(STAT_TIMELINE_SIGNALS);
+
+    (void)state;
+    check_round(&r);
+    uint64_t signals = stat_get(STAT_TIMELINE_SIGNALS) - before;
+    assert_int_equal(signals == 0, share_queue(r.s[0], r.s[1]));
+    assert_in_range(signals, 0, 50);
 }
 
 static void test_streams_through_semaphores(void **state)
@@ -174,30 +230,38 @@ static void test_streams_through_semaphores(void **state)
 
     (void)state;
     vk_fault_set(VK_FAULT_TIMELINE, -1);
-    struct hazard_report r = recorded_round(2, 50, false);
+    check_round(&(struct round){ of_one_queue(), 2, 50, false });
     vk_fault_set(VK_FAULT_TIMELINE, 0);
     assert_in_range(stat_get(STAT_TIMELINE_SIGNALS) - before, 1, 50);
-    if (hazard_count(&r) + r.needless)
-        fail_msg("%s", r.text);
+}
+
+static void check_missing_wait(struct round r)
+{
+    for (int n = 1; n <= r.rounds; n++) {
+        vk_rec_drop_wait(n);
+        struct hazard_report report = recorded(&r);
+        vk_rec_drop_wait(0);
+        assert_true(report.cross > 0);
+        assert_non_null(strstr(report.text, "no wait between streams"));
+    }
 }
 
 /* The checker sees every wait that is left out, and the barrier that a wait in one queue needs. */
 static void test_missing_wait_is_found(void **state)
 {
+    struct round one = { of_one_queue(), 2, 12, true };
+
     (void)state;
-    for (int n = 1; n <= 12; n++) {
-        vk_fault_set(VK_FAULT_TIMELINE, n % 2 ? -1 : 0);
-        vk_rec_drop_wait(n);
-        struct hazard_report r = recorded_round(2 + n % 2, 12, true);
-        assert_true(r.cross > 0);
-        assert_non_null(strstr(r.text, "no wait between streams"));
-        vk_rec_drop_wait(0);
-    }
+    check_missing_wait(one);
+    check_missing_wait((struct round){ of_any_queue(), 3, 12, true });
+    vk_fault_set(VK_FAULT_TIMELINE, -1);
+    check_missing_wait((struct round){ of_one_queue(), 3, 12, true });
     vk_fault_set(VK_FAULT_TIMELINE, 0);
     for (int n = 1; n <= 12; n++) {
         vk_rec_drop_barrier(n);
-        assert_true(recorded_round(2, 12, true).cross > 0);
+        struct hazard_report r = recorded(&one);
         vk_rec_drop_barrier(0);
+        assert_true(r.cross > 0);
     }
 }
 
@@ -485,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_wait_commits),
         cmocka_unit_test(test_no_signal_without_a_waiting_stream),
         cmocka_unit_test(test_streams_of_one_queue),
+        cmocka_unit_test(test_streams_of_any_queue),
         cmocka_unit_test(test_streams_through_semaphores),
         cmocka_unit_test(test_missing_wait_is_found),
         cmocka_unit_test(test_order_of_streams),
