@@ -3,8 +3,10 @@
 Values are held in NumPy arrays of a carrier type. bfloat16, which NumPy lacks, is carried as
 float32 whose values are bfloat16 numbers; everything else is carried as itself.
 
-The table is little endian. text: u16 length, bytes. array: u8 dtype, u8 ndim, i32 dims, u32 bytes,
-data. A row:
+The file is "MLXC", u32 bytes unpacked, and a zlib stream of the table, which is little endian: u32
+rows, u32 bytes of data, the rows, zeros up to a multiple of 16, the data. text: u16 length, bytes.
+array: u8 dtype, u8 ndim, i32 dims, u32 where it begins in the data, a multiple of 16; arrays with the
+same bytes share them. A row:
     text family, text function, text note
     u8 inputs, each: u8 present, array, u8 views, each: u8 kind, u8 n, i32 x n
     u8 params, each: u8 kind, then i: u16 n, i64 x n | d: f64 | s: text
@@ -12,7 +14,9 @@ data. A row:
     u8 tolerance, f64 scale, u8 cpu only
 """
 
+import math
 import struct
+import zlib
 
 import numpy as np
 
@@ -82,6 +86,15 @@ def raw(x, t):
     if t == "bfloat16":
         return (np.ascontiguousarray(x).view(np.uint32) >> 16).astype("<u2").tobytes()
     return x.tobytes()
+
+
+REPEAT = 2039
+
+
+def repeated(draw, shape, period=REPEAT):
+    """draw(n) numbers as an array; a large one repeats them, which packs well. The period is prime:
+    rows do not begin with the same number."""
+    return np.resize(draw(min(math.prod(shape), period)), shape)
 
 
 def wide(x):
@@ -227,11 +240,23 @@ def put_text(out, text):
     out.append(struct.pack("<H", len(data)) + data)
 
 
-def put_array(out, values, dtype):
-    data = raw(values, dtype)
+class Data:
+    """The bytes of all arrays, each once."""
+
+    def __init__(self):
+        self.parts, self.size, self.begin = [], 0, {}
+
+    def place(self, data):
+        if data not in self.begin:
+            self.begin[data] = self.size
+            self.parts += [data, bytes(-len(data) % 16)]
+            self.size += len(data) + -len(data) % 16
+        return self.begin[data]
+
+
+def put_array(out, data, values, dtype):
     out.append(struct.pack(f"<BB{values.ndim}iI", CODE[dtype], values.ndim, *values.shape,
-                           len(data)))
-    out.append(data)
+                           data.place(raw(values, dtype))))
 
 
 def put_param(out, p):
@@ -245,7 +270,7 @@ def put_param(out, p):
         out.append(struct.pack(f"<cH{len(ints)}q", b"i", len(ints), *ints))
 
 
-def put_row(out, row):
+def put_row(out, data, row):
     for text in (row.family, row.fn, row.note):
         put_text(out, text)
     out.append(struct.pack("<B", len(row.inputs)))
@@ -253,7 +278,7 @@ def put_row(out, row):
         out.append(struct.pack("<B", a is not None))
         if a is None:
             continue
-        put_array(out, a.base, a.dtype)
+        put_array(out, data, a.base, a.dtype)
         out.append(struct.pack("<B", len(a.views)))
         for kind, numbers in a.views:
             out.append(struct.pack(f"<BB{len(numbers)}i", kind, len(numbers), *numbers))
@@ -262,13 +287,15 @@ def put_row(out, row):
         put_param(out, p)
     out.append(struct.pack("<B", len(row.outputs)))
     for values, dtype in row.outputs:
-        put_array(out, np.asarray(values, carrier(dtype)), dtype)
+        put_array(out, data, np.asarray(values, carrier(dtype)), dtype)
     out.append(struct.pack("<BdB", row.tolerance, row.scale, row.cpu_only))
 
 
 def write_table(path, rows):
-    out = [b"MLXC", struct.pack("<I", len(rows))]
+    out, data = [], Data()
     for row in rows:
-        put_row(out, row)
+        put_row(out, data, row)
+    head = struct.pack("<II", len(rows), data.size) + b"".join(out)
+    table = b"".join([head, bytes(-len(head) % 16), *data.parts])
     with open(path, "wb") as f:
-        f.write(b"".join(out))
+        f.write(struct.pack("<4sI", b"MLXC", len(table)) + zlib.compress(table))

@@ -6,7 +6,7 @@ import numpy as np
 
 from case_table import (ALL, BITS, CLOSE, DIVISION, EXACT, FLOATS, INTS, REAL, SIGNED, UNSIGNED, Arr,
                         DtypeParam, Row, at_least_float, carrier, cast, is_float, laid_out, promote,
-                        wide)
+                        repeated, wide)
 
 COUNT = 77  # values of a plain row: odd, and more than a vector register holds
 VIEWS = ["transposed", "sliced", "reversed", "offset", "broadcast", "column"]
@@ -69,19 +69,22 @@ def values(rng, dtype, domain):
     return reals(rng, dtype, domain)
 
 
-def grid(rng, dtype, domain, shape):
-    """Values without the special ones, in a shape."""
-    n = int(np.prod(shape))
+def plain(rng, dtype, domain, n):
+    """n values without the special ones."""
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return rng.integers(0, 2, n).astype(bool)
     if dtype == "complex64":
-        return (rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)).astype(np.complex64)
+        return (rng.uniform(-2, 2, n) + 1j * rng.uniform(-2, 2, n)).astype(np.complex64)
     low, high, _ = domain
     if dtype in INTS:
         info = np.iinfo(dtype)
         return rng.integers(max(math.ceil(low), info.min), min(math.floor(high), info.max), n,
-                            endpoint=True).astype(dtype).reshape(shape)
-    return cast(rng.uniform(low, high, shape), dtype)
+                            endpoint=True).astype(dtype)
+    return cast(rng.uniform(low, high, n), dtype)
+
+
+def grid(rng, dtype, domain, shape):
+    return repeated(lambda n: plain(rng, dtype, domain, n), shape)
 
 
 # ---- reference functions beyond NumPy's ----

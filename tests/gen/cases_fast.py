@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from case_table import Arr, Row, cast, laid_out, promote, wide
+from case_table import Arr, Row, cast, laid_out, promote, repeated, wide
 
 HALVES = ["float16", "bfloat16"]
 TYPES = ["float32"] + HALVES
 
 
 def sample(rng, dtype, shape):
-    return cast(rng.normal(0, 1, shape), dtype)
+    return cast(repeated(lambda n: rng.normal(0, 1, n), shape), dtype)
 
 
 # ---- norms ----

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from case_table import CLOSE, EXACT, Arr, DtypeParam, Row, cast, laid_out, promote
+from case_table import CLOSE, EXACT, Arr, DtypeParam, Row, cast, laid_out, promote, repeated
 from cases_shape import LAYOUTS
 
 TYPES = ["float32", "float16", "bfloat16"]
@@ -169,7 +169,7 @@ def quantize_rows(rng):
 
 def packed(rng, shape, dtype, mode, group, bits):
     """words, scales, biases of random numbers."""
-    w = cast(rng.normal(0, 1, shape), dtype)
+    w = cast(repeated(lambda n: rng.normal(0, 1, n), shape, 65 * group), dtype)
     if mode == "affine":
         return quantize_affine(w, dtype, group, bits)
     return quantize_fp(w, dtype, mode, group, bits, None) + (None,)
@@ -249,7 +249,7 @@ def default_numbers(indices, a, w):
 
 
 def numbers_x(rng, shape, dtype, layout="row"):
-    return laid_out(cast(rng.normal(0, 1, shape), dtype), dtype, layout)
+    return laid_out(cast(repeated(lambda n: rng.normal(0, 1, n), shape), dtype), dtype, layout)
 
 
 def all_formats():

@@ -3,13 +3,13 @@
 import numpy as np
 
 from case_table import (ALL, BITS, CLOSE, EXACT, FLOATS, INTS, Arr, DtypeParam, Ints, Row, carrier,
-                        cast, laid_out)
+                        cast, laid_out, repeated)
 from cases_elementwise import LARGE
 
 LAYOUTS = ["row", "transposed", "sliced", "reversed", "offset", "broadcast", "column"]
 
 
-def sample(rng, dtype, shape):
+def draw(rng, dtype, shape):
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype == "complex64":
@@ -17,6 +17,10 @@ def sample(rng, dtype, shape):
     if dtype in INTS:
         return rng.integers(0, 100, shape).astype(dtype)
     return cast(rng.uniform(-4, 4, shape), dtype)
+
+
+def sample(rng, dtype, shape):
+    return repeated(lambda n: draw(rng, dtype, n), shape)
 
 
 def same(fn, a, values, params=()):

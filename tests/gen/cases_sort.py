@@ -5,7 +5,7 @@ import numpy as np
 from case_table import (ALL, BITS, CLOSE, EXACT, FLOATS, INTS, Arr, DtypeParam, Ints, Row, cast,
                         laid_out, wide)
 from cases_reduce import KEYS, key_array, uniform
-from cases_shape import LAYOUTS, sample
+from cases_shape import LAYOUTS, draw, sample
 
 SORTABLE = [t for t in ALL if t != "complex64"]
 # Rows of one tile, of a few elements more, of several merges, of an odd number of runs.
@@ -57,7 +57,7 @@ def sort_rows(rng):
         yield from flat_rows(a)
     for n in LENGTHS:
         for dtype in ("float32", "int64", "uint8"):
-            yield from sort_rows_of(Arr(sample(rng, dtype, (2, n)), dtype), 1)
+            yield from sort_rows_of(Arr(draw(rng, dtype, (2, n)), dtype), 1)
     special = [np.nan, 1, -0.0, 0.0, np.inf, -np.inf, -1, np.nan, 0.0, -0.0, 1e-45, -1e-45]
     for dtype in FLOATS:
         yield from sort_rows_of(Arr(cast(np.float32(special), dtype), dtype), 0)

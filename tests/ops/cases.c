@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The table, as it lies in the build folder. */
+/* The table's file, as it lies in the build folder. */
 __asm__(".section .rodata\n"
         ".balign 16\n"
         "case_table_begin:\n"
@@ -394,6 +394,7 @@ static void test_rows(void **state)
         if (is_wanted(row.family))
             run_row(&row);
     assert_int_equal(r.left, 0);
+    case_close(&r);
     print_tally();
     assert_true(run.rows > 0);
     assert_int_equal(run.failed, 0);
@@ -416,6 +417,7 @@ static void test_coverage(void **state)
                 (void)needs_work(arr_of(q.out[i]), ops);
         release(&q);
     }
+    case_close(&r);
     for (int op = OP_NONE + 1; op < OP_COUNT; op++)
         if (!ops[op]) {
             print_error("%s has no row\n", op_name((enum op_id)op));

@@ -3,6 +3,8 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
 
 #include "support/testing.h"
 
@@ -39,17 +41,16 @@ static bool take_text(struct case_reader *r, char *out, size_t size)
 static bool take_array(struct case_reader *r, struct case_array *a)
 {
     int code, ndim;
-    uint32_t n_bytes;
+    uint32_t begin;
 
     if (!take_u8(r, &code) || !take_u8(r, &ndim) || code >= DT_COUNT || ndim > SHP_MAX)
         return false;
     a->dtype = (enum dtype)code;
     a->shape = (struct shp){ .ndim = ndim };
-    if (!take(r, a->shape.d, (size_t)ndim * sizeof a->shape.d[0]) || !take(r, &n_bytes, 4) ||
-        (size_t)(r->end - r->at) < n_bytes || n_bytes != shp_size(&a->shape) * dt_size(a->dtype))
+    if (!take(r, a->shape.d, (size_t)ndim * sizeof a->shape.d[0]) || !take(r, &begin, 4) ||
+        begin > r->data_size || shp_size(&a->shape) * dt_size(a->dtype) > r->data_size - begin)
         return false;
-    a->bytes = r->at;
-    r->at += n_bytes;
+    a->bytes = r->data + begin;
     return true;
 }
 
@@ -96,12 +97,38 @@ static bool take_param(struct case_reader *r, struct case_param *p)
     return true;
 }
 
-bool case_open(struct case_reader *r, const unsigned char *table, size_t size)
+/* Finds rows and data in the unpacked table. */
+static bool find_parts(struct case_reader *r, size_t size)
 {
-    char magic[4];
+    uint32_t data_size;
 
-    *r = (struct case_reader){ .at = table, .end = table + size };
-    return take(r, magic, 4) && memcmp(magic, "MLXC", 4) == 0 && take(r, &r->left, 4);
+    *r = (struct case_reader){ .table = r->table, .at = r->table, .end = r->table + size };
+    if (!take(r, &r->left, 4) || !take(r, &data_size, 4) || data_size > (size_t)(r->end - r->at))
+        return false;
+    r->end -= data_size;
+    r->data = r->end;
+    r->data_size = data_size;
+    return true;
+}
+
+bool case_open(struct case_reader *r, const unsigned char *file, size_t size)
+{
+    uint32_t unpacked;
+    uLongf n;
+
+    *r = (struct case_reader){ 0 };
+    if (size < 8 || memcmp(file, "MLXC", 4) != 0)
+        return false;
+    memcpy(&unpacked, file + 4, 4);
+    n = unpacked;
+    r->table = malloc(n);
+    return r->table && uncompress(r->table, &n, file + 8, size - 8) == Z_OK && n == unpacked &&
+           find_parts(r, n);
+}
+
+void case_close(struct case_reader *r)
+{
+    free(r->table);
 }
 
 static bool take_row(struct case_reader *r, struct case_row *row)

@@ -54,12 +54,16 @@ struct case_row {
 };
 
 struct case_reader {
+    unsigned char *table; /* unpacked */
     const unsigned char *at, *end;
+    const unsigned char *data; /* of arrays */
+    size_t data_size;
     uint32_t left;
 };
 
-/* False if the bytes are no table. */
-bool case_open(struct case_reader *r, const unsigned char *table, size_t size);
+/* False if the bytes of the file are no table. */
+bool case_open(struct case_reader *r, const unsigned char *file, size_t size);
+void case_close(struct case_reader *r);
 /* The next row; false at the end, or where the table is broken. */
 bool case_next(struct case_reader *r, struct case_row *row);
 
