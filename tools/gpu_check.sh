@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The whole check on a machine with a real GPU: tests, then benches, as tables. Runs inside a folder
 # made by pack_gpu.sh. Uses the machine's Vulkan driver; where there is only NVIDIA's driver without
-# an ICD file, writes one.
-# usage: check.sh [info] [tests] [bench] [-- options of mlx bench]
+# an ICD file, writes one. The tests are those of ctest that the file `plan` there names, with the
+# same arguments and settings; what was not run is said at the end.
+# usage: check.sh [info] [tests] [slow] [bench] [-- options of mlx bench]
+# CHECK_JOBS: tests at a time; CHECK_ONLY: a pattern of names; CHECK_LOGS: folder for what they print
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -14,50 +16,130 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     shift
 done
 [ "${1:-}" = -- ] && shift
-[ ${#parts[@]} -gt 0 ] || parts=(info tests bench)
+[ ${#parts[@]} -gt 0 ] || parts=(info tests slow bench)
 
-if ! ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; then
+if ! cat /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json 2>/dev/null | grep -q .; then
     cat >"$work/icd.json" <<JSON
 { "file_format_version": "1.0.0",
   "ICD": { "library_path": "libEGL_nvidia.so.0", "api_version": "1.4.312" } }
 JSON
     export VK_ICD_FILENAMES=$work/icd.json VK_DRIVER_FILES=$work/icd.json
 fi
-export MLX_DEFAULT_DEVICE=gpu MLX_VK_CACHE_DIR=${MLX_VK_CACHE_DIR:-$work/cache}
+export MLX_VK_CACHE_DIR=${MLX_VK_CACHE_DIR:-$work/cache} TEST_DATA=$here/data
 
 # The machine's own C library, unless it is older than the one the programs were built with: then the
 # carried loader runs them with the carried one.
 export LD_LIBRARY_PATH=$here/lib
 loader=()
-if ! "$here/bin/mlx" --version >/dev/null 2>&1; then
+mlx=$here/bin/mlx
+if ! "$mlx" --version >/dev/null 2>&1; then
     system=$(ldconfig -p | awk '/=> \// { print $NF }' | xargs -n1 dirname | sort -u | paste -sd:)
     loader=("$here/libc/ld-linux-x86-64.so.2" --library-path "$here/lib:$here/libc:$system")
+    mlx=$work/mlx # for scripts
+    printf '#!/bin/sh\nexec %s "$@"\n' "${loader[*]} $here/bin/mlx" >"$mlx"
+    chmod +x "$mlx"
 fi
+
+logs=${CHECK_LOGS:-$work/logs}
+mkdir -p "$logs" "$work/done"
+has_layer=$(ls /usr/share/vulkan/explicit_layer.d/*validation* /etc/vulkan/explicit_layer.d/*validation* \
+    2>/dev/null | head -n 1)
+
+# ---- tests ----
+
+run_one() { # NAME SECONDS FAILURE SETTINGS COMMAND
+    local log=$logs/$1.log settings=() command=() word code began=$SECONDS
+    for word in $4; do
+        case $word in
+        -) ;;
+        MLX_VK_VALIDATE=*) [ -n "$has_layer" ] && settings+=("$word") ;;
+        *) settings+=("$word") ;;
+        esac
+    done
+    for word in $5; do
+        [ "$word" = @/bin/mlx ] && word=$mlx
+        command+=("${word/#@/$here}")
+    done
+    case ${command[0]} in "$here"/bin/*) command=("${loader[@]}" "${command[@]}") ;; esac
+    (cd "$work" && env "${settings[@]}" timeout "$2" "${command[@]}") >"$log" 2>&1
+    code=$?
+    [ "$3" = - ] || ! grep -aqE "$3" "$log" || code=${code/#0/pattern}
+    echo "$code $((SECONDS - began))" >"$work/done/$1"
+}
+
+# Starts the tests of a part, CHECK_JOBS at a time; those that must be alone come last.
+run_part() { # PART
+    local kind name in seconds failure settings command running=0
+    while IFS=$'\t' read -r kind name in seconds failure settings command; do
+        [ "$kind" = run ] && [ "$in" = "$1" ] && is_wanted "$name" || continue
+        while [ "$running" -ge "${CHECK_JOBS:-$(nproc)}" ]; do
+            wait -n
+            running=$((running - 1))
+        done
+        run_one "$name" "$seconds" "$failure" "$settings" "$command" </dev/null &
+        running=$((running + 1))
+    done <"$here/plan"
+    wait
+    while IFS=$'\t' read -r kind name in seconds failure settings command; do
+        [ "$kind" = run ] && [ "$in" = "$1 alone" ] && is_wanted "$name" || continue
+        run_one "$name" "$seconds" "$failure" "$settings" "$command" </dev/null
+    done <"$here/plan"
+}
+
+is_wanted() {
+    [[ $1 =~ ${CHECK_ONLY:-.} ]]
+}
 
 passed=0
 failed=0
-run_tests() {
-    for program in "$here"/bin/unit_* "$here"/bin/ops_*; do
-        [ -f "$program" ] || continue
-        log=$work/$(basename "$program").log
-        if timeout 300 "${loader[@]}" "$program" >"$log" 2>&1; then
+report() {
+    local name code seconds kind in rest
+    for file in "$work"/done/*; do
+        [ -f "$file" ] || continue
+        name=$(basename "$file")
+        read -r code seconds <"$file"
+        if [ "$code" = 0 ]; then
             passed=$((passed + 1))
+            echo "passed $name ($seconds s)"
         else
             failed=$((failed + 1))
-            echo "FAILED $(basename "$program") (exit code $?)"
-            grep -aE 'ERROR|FAILED|mismatch' "$log" | head -${CHECK_LINES:-12}
+            echo "FAILED $name (exit code $code, $seconds s)"
+            grep -aE 'ERROR|FAILED|mismatch|hazard|: error' "$logs/$name.log" |
+                head -"${CHECK_LINES:-12}"
         fi
     done
+    grep -aH 'SKIPPED *\]' "$logs"/*.log 2>/dev/null | sed 's|.*/||; s|\.log:| |; s|^|skipped |' |
+        sort -u
+    [ -n "$has_layer" ] || echo "without the validation layer, which is not installed here"
+    while IFS=$'\t' read -r kind name in rest; do
+        if [ "$kind" = leave ]; then
+            echo "not run: $name ($in)"
+        elif [ ! -f "$work/done/$name" ]; then
+            echo "not run: $name (not asked for: part ${in% alone}, CHECK_ONLY '${CHECK_ONLY:-}')"
+        fi
+    done <"$here/plan"
     echo "$passed passed, $failed failed"
 }
 
+needs_gpu() {
+    MLX_DEFAULT_DEVICE=gpu "$mlx" info | grep -q '^in use: ' && return
+    echo "check.sh: no Vulkan device" >&2
+    exit 1
+}
+
+has_tests=
 for part in "${parts[@]}"; do
     echo "== $part"
     case $part in
-    info) "${loader[@]}" "$here/bin/mlx" info ;;
-    tests) run_tests ;;
-    bench) "${loader[@]}" "$here/bin/mlx" bench "$@" ;;
+    info) MLX_DEFAULT_DEVICE=gpu "$mlx" info ;;
+    tests | slow)
+        needs_gpu
+        run_part "$part"
+        has_tests=yes
+        ;;
+    bench) MLX_DEFAULT_DEVICE=gpu "$mlx" bench "$@" ;;
     *) echo "check.sh: unknown part '$part'" >&2; exit 1 ;;
     esac
 done
+[ -z "$has_tests" ] || report
 exit "$((failed > 0))"

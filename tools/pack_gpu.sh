@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Packs what a GPU machine needs to check this build: the command, the test programs, and the
-# libraries they load; the C library and its loader apart, for a machine whose own is older. Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
+# Packs what a GPU machine needs to check this build: the command, the test programs with the files
+# they read, and the libraries they load; the C library and its loader apart, for a machine whose own
+# is older. Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
 # usage: pack_gpu.sh BUILD ARCHIVE.tar.xz
 set -eu
 build=$1
@@ -10,22 +11,23 @@ top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 out=$top/gpu_check
 
-mkdir -p "$out/bin" "$out/lib" "$out/libc"
-programs=("$build/mlx")
-for program in "$build"/tests/unit_* "$build"/tests/ops_*; do
-    [ -f "$program" ] && [ -x "$program" ] && programs+=("$program")
-done
-for program in "${programs[@]}"; do
-    strip -o "$out/bin/$(basename "$program")" "$program"
-done
+mkdir -p "$out/bin" "$out/lib" "$out/libc" "$out/data/made" "$out/models"
+"$here/gpu_plan.py" "$build" >"$out/plan"
+cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/bin/||p' | sort -u >"$top/programs"
+while read -r name; do
+    case $name in
+    mlx) program=$build/mlx ;;
+    *) program=$build/tests/$name ;;
+    esac
+    strip -o "$out/bin/$name" "$program"
+    ldd "$program"
+done <"$top/programs" >"$top/linked"
 
 # Everything the programs link, the Vulkan loader that they open, and the dynamic linker itself.
-loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }')
+vulkan=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }')
 {
-    for program in "${programs[@]}" "$loader"; do
-        ldd "$program" | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
-    done
-    echo "$loader"
+    ldd "$vulkan" | cat - "$top/linked" | awk '$3 ~ /^\// { print $3 } $1 ~ /^\// { print $1 }'
+    echo "$vulkan"
 } | sort -u | while read -r library; do
     case $(basename "$library") in
     ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so*) cp -L "$library" "$out/libc/" ;;
@@ -33,6 +35,15 @@ loader=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }'
     esac
 done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
+
+cp -r "$build"/generated/tests/{io,lm,tok_corpus.bin} "$out/data/made"
+rm -f "$out"/data/made/io/*.lm_tokenizer # for fuzzing
+cp -r "$here/../tests/data" "$out/data/stored"
+cp -r "$here/../tests/cli" "$out/cli"
+cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/models/||p' | sort -u | while read -r model; do
+    cp -r "$here/../models/$model" "$out/models/"
+done
 cp "$here/gpu_check.sh" "$out/check.sh"
-tar -C "$top" -cf - gpu_check | xz --lzma2=preset=1,dict=256MiB >"$archive" # one window over programs that share most of their code
+# One window over programs that share most of their code.
+tar -C "$top" -cf - gpu_check | xz -T1 --x86 --lzma2=preset=1,dict=256MiB >"$archive"
 ls -l "$archive"

@@ -2,6 +2,7 @@
  * with the same numbers (gen/lm_models.py). */
 #include "lm/session.h"
 
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -102,16 +103,23 @@ struct run {
     size_t n;
 };
 
+static struct data_path model_path(const char *name, const char *ending)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "lm/%s%s", name, ending);
+    return data_made(path);
+}
+
 static struct lm_model *open_model(const char *name, struct strm *s)
 {
     struct lm_config config = { 0 };
     struct lm_weights *weights = NULL;
     struct lm_model *m = NULL;
-    char folder[512];
+    struct data_path folder = model_path(name, "");
 
-    snprintf(folder, sizeof folder, "%s/%s", LM_MODELS, name);
-    assert_ok(config_load(&config, folder));
-    assert_ok(weights_open_folder(&weights, folder, s));
+    assert_ok(config_load(&config, folder.v));
+    assert_ok(weights_open_folder(&weights, folder.v, s));
     assert_ok(model_new(&m, &config, weights));
     weights_destroy(&weights);
     return m;
@@ -291,13 +299,12 @@ static void check_file(struct json model, struct strm *s)
 {
     struct expectation *e = mem_alloc(sizeof *e);
     struct lm_session session;
-    char path[512];
 
     assert_non_null(e);
     struct json prompts = json_find(model, "prompts");
     read_expectation(e, model, json_next(json_first(prompts)), "gguf");
-    snprintf(path, sizeof path, "%s/%s.gguf", LM_MODELS, e->name);
-    assert_ok(session_open(&session, &(struct session_params){ .path = path, .stream = s }));
+    struct data_path path = model_path(e->name, ".gguf");
+    assert_ok(session_open(&session, &(struct session_params){ .path = path.v, .stream = s }));
     check_tokenizer(session.tok);
     struct run r = { .model = session.model, .stream = s, .e = e };
     uint64_t dispatches = stat_get(STAT_DISPATCHES), cpu = stat_get(STAT_CPU_TASKS);
@@ -379,7 +386,7 @@ static int setup(void **state)
     if (dev_backend(DEV_GPU) &&
         strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK)
         return -1;
-    return json_load(&models, LM_MODELS "/models.json") == ERR_OK ? 0 : -1;
+    return json_load(&models, data_made("lm/models.json").v) == ERR_OK ? 0 : -1;
 }
 
 static int teardown(void **state)

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "support/data.h"
 #include "support/testing.h"
 
 struct good_array {
@@ -15,7 +16,6 @@ struct good_array {
 #define good_text io_good_text
 #include "io/io_files.inc"
 
-const char *const io_files_folder = IO_FILES;
 const struct io_bad_file *const io_bad_files = bad_files;
 const size_t io_bad_file_count = ARRAY_LEN(bad_files);
 const struct io_good_text *const io_good_texts = good_texts;
@@ -23,10 +23,10 @@ const size_t io_good_text_count = ARRAY_LEN(good_texts);
 
 enum err io_files_open(struct source **out, const char *file)
 {
-    char path[512];
+    char name[512];
 
-    snprintf(path, sizeof path, "%s/%s", IO_FILES, file);
-    return source_open(out, path);
+    snprintf(name, sizeof name, "io/%s", file);
+    return source_open(out, data_made(name).v);
 }
 
 enum err io_files_load(struct io_content *out, const char *file, struct strm *s)

@@ -4,9 +4,6 @@
 
 #include "support/io_content.h"
 
-/* Where they are. */
-extern const char *const io_files_folder;
-
 /* Opens one of the files. */
 MUST_CHECK enum err io_files_open(struct source **out, const char *file);
 /* Opens one of the files, loads it and evaluates its arrays. */

@@ -1,6 +1,7 @@
 /* Tokenizers from the arrays of GGUF files: the same ids as those from tokenizer.json. */
 #include "lm/tokenizer.h"
 
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <stdio.h>
@@ -125,16 +126,16 @@ static void test_same_as_tokenizer_json(void **state)
         struct json_doc *doc = NULL;
         struct str text = { 0 };
         struct tok *t = NULL, *u = NULL;
-        char path[1024];
+        char name[256];
 
-        snprintf(path, sizeof path, "%s/%s", TOK_FIXTURES, rows[i].file);
-        FILE *f = fopen(path, "rb");
+        snprintf(name, sizeof name, "tokenizers/%s", rows[i].file);
+        FILE *f = fopen(data_stored(name).v, "rb");
         assert_non_null(f);
         assert_ok(VEC_RESERVE(&text, 1 << 20));
         text.n = fread(text.v, 1, text.cap, f);
         fclose(f);
-        assert_ok(tok_from_json(&t, text.v, text.n, path));
-        assert_ok(json_parse(&doc, text.v, text.n, path));
+        assert_ok(tok_from_json(&t, text.v, text.n, name));
+        assert_ok(json_parse(&doc, text.v, text.n, name));
         make_arrays(&x, json_root(doc));
         x.a.add_bos = rows[i].bos != NULL;
         x.a.bos = rows[i].bos ? tok_id(t, rows[i].bos) : -1;

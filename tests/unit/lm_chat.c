@@ -4,6 +4,7 @@
  * from that folder, and must be recognised as the words in the fixtures are. */
 #include "lm/chat.h"
 
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #define TURN "'<|im_start|>' + message "
 #define HEADER "<|start_header_id|> message['content'] | trim + '<|eot_id|>' "
 
-static const char *fixtures = CHAT_FIXTURES, *templates;
+static const char *fixtures, *templates;
 
 /* ---- the fixtures ---- */
 
@@ -309,8 +310,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_every_allocation_may_fail),
     };
 
-    if (argc > 1)
-        fixtures = argv[1];
+    struct data_path stored = data_stored("chat.json");
+
+    fixtures = argc > 1 ? argv[1] : stored.v;
     if (argc > 2)
         templates = argv[2];
     return cmocka_run_group_tests(tests, NULL, NULL);

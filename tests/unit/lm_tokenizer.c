@@ -3,6 +3,7 @@
  * usage: unit_lm_tokenizer [FOLDER], the fixtures; by default those of the source tree. */
 #include "lm/tokenizer.h"
 
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define RANDOM_LISTS 300
 #define PARTS_STEP 11
 
-static const char *folder = TOK_FIXTURES;
+static const char *folder;
 static struct str corpus;
 static VEC(struct str) samples; /* into corpus */
 
@@ -48,7 +49,7 @@ static uint32_t read_u32(const struct str *s, size_t *at)
 static int load_corpus(void **state)
 {
     (void)state;
-    read_file(&corpus, "", TOK_CORPUS);
+    read_file(&corpus, "", data_made("tok_corpus.bin").v);
     for (size_t at = 0; at < corpus.n;) {
         size_t n = read_u32(&corpus, &at);
         assert_ok(VEC_PUSH(&samples, (struct str){ .v = corpus.v + at, .n = n }));
@@ -219,7 +220,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_parts),
     };
 
-    if (argc > 1)
-        folder = argv[1];
+    struct data_path stored = data_stored("tokenizers");
+
+    folder = argc > 1 ? argv[1] : stored.v;
     return cmocka_run_group_tests(tests, load_corpus, free_corpus);
 }
