@@ -17,6 +17,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_options(-ffp-contract=off -fno-math-errno)
 add_compile_definitions(_GNU_SOURCE=)
 
+# For processors of all kinds, but not as GCC's default tunes for them: that copies and clears small
+# structures with string instructions, which took a tenth of the time of building and encoding a graph.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-mtune=skylake MLX_HAS_MTUNE_SKYLAKE)
+if(MLX_HAS_MTUNE_SKYLAKE)
+    add_compile_options(-mtune=skylake)
+endif()
+
 add_compile_options(-Wall -Wextra -Wshadow -Wundef -Wmissing-prototypes -Wstrict-prototypes -Wvla)
 # Zero is the default of what a params struct or a table row leaves out.
 add_compile_options(-Wno-missing-field-initializers)
