@@ -215,8 +215,16 @@ struct arr *arr_ref(struct arr *a)
     return a;
 }
 
-/* May race with eval's own release of a sibling that nobody holds: the exchange picks one. */
+/* The last reference to the only output goes: nobody else is there. */
 static void release_storage(struct arr *a)
+{
+    buf_unref(&a->buf);
+    if (a->ev)
+        ev_unref(&a->ev);
+}
+
+/* May race with eval's own release of a sibling that nobody holds: the exchange picks one. */
+static void release_sibling(struct arr *a)
 {
     struct buf *b = __atomic_exchange_n(&a->buf, NULL, __ATOMIC_ACQ_REL);
     struct ev *e = __atomic_exchange_n(&a->ev, NULL, __ATOMIC_ACQ_REL);
@@ -225,17 +233,25 @@ static void release_storage(struct arr *a)
     ev_unref(&e);
 }
 
+/* Eval may take up a sibling that nobody holds. */
+static bool drop_ref(struct arr *a)
+{
+    return a->node->n_out > 1 ? ref_dec_revivable(&a->rc) : ref_dec(&a->rc);
+}
+
 /* a lost its last reference: its node may follow, onto the work list. */
 static void dropped(struct arr *a, struct node **dead)
 {
     struct node *n = a->node;
 
-    if (n->n_out > 1 && arr_is_scheduled(a))
-        release_storage(a);
-    if (ref_dec(&n->rc)) {
-        n->link = *dead;
-        *dead = n;
+    if (n->n_out > 1) {
+        if (arr_is_scheduled(a))
+            release_sibling(a);
+        if (!ref_dec_revivable(&n->rc))
+            return;
     }
+    n->link = *dead;
+    *dead = n;
 }
 
 void arr_unref(struct arr **pa)
@@ -244,14 +260,14 @@ void arr_unref(struct arr **pa)
     struct node *dead = NULL;
 
     *pa = NULL;
-    if (!a || !ref_dec(&a->rc))
+    if (!a || !drop_ref(a))
         return;
     dropped(a, &dead);
     while (dead) { /* a work list: a graph of a million nodes must not recurse */
         struct node *n = dead;
         dead = n->link;
         for (int i = 0; i < n->n_in; i++)
-            if (ref_dec(&n->in[i]->rc))
+            if (drop_ref(n->in[i]))
                 dropped(n->in[i], &dead);
         for (int i = 0; i < n->n_out; i++)
             release_storage(&n->out[i]);
@@ -261,6 +277,8 @@ void arr_unref(struct arr **pa)
 
 void node_pin(struct node *n)
 {
+    if (n->n_out == 1)
+        return;
     for (int i = 0; i < n->n_out; i++)
         if (atomic_fetch_add(&n->out[i].rc, 1) == 0)
             ref_inc(&n->rc);
@@ -272,7 +290,7 @@ void node_unpin(struct node *n)
     struct arr *out = n->out;
     int n_out = n->n_out;
 
-    for (int i = 0; i < n_out; i++) {
+    for (int i = 0; i < n_out && n_out > 1; i++) {
         struct arr *a = &out[i];
         arr_unref(&a);
     }

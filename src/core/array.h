@@ -29,22 +29,21 @@ struct span {
  * Written only while fresh or donated, so a mirror never goes stale while it exists (donation drops
  * it). */
 struct buf {
-    refcount rc;
+    _Atomic uint64_t refs; /* see buffer.c; made with 1 */
     const struct be *home;
     size_t size;   /* usable bytes; what the memory API counts */
     void *host;    /* host address, NULL if the host cannot read it quickly */
     uint64_t addr; /* device address, 0 if the GPU cannot read it */
     void *priv;    /* the home backend's bookkeeping */
     _Atomic(struct buf *)
-        mirror;     /* newest copy on the other side, owned; its own is the one before */
-    struct span of; /* a mirror: the bytes of its source that it holds */
-    _Atomic uint64_t
-        in_flight;        /* references held for work of one stream: its index, their number */
+        mirror;           /* newest copy on the other side, owned; its own is the one before */
+    struct span of;       /* a mirror: the bytes of its source that it holds */
     void (*dtor)(void *); /* adopted memory: called with dtor_arg when the bytes are released */
     void *dtor_arg;
 };
 
 struct buf *buf_ref(struct buf *b);
+int buf_refs(const struct buf *b);
 void buf_unref(struct buf **b);
 /* A reference for work in flight on a stream, and its end. Such references do not stand in the way
  * of a donation on that stream, because its work runs in order. Thread-safety: buf_hold belongs to

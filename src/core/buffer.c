@@ -2,20 +2,34 @@
 #include "core/array.h"
 #include "core/memory.h"
 
+/* One word counts all references, so that a hold and its end are one atomic operation each: 32 bits
+ * for all of them, 16 for those among them that work in flight of one stream holds, 16 for that
+ * stream. Only one stream is counted at a time; holds of another one that comes meanwhile, and
+ * those that the bits have no room for, are ordinary references. So the count never exceeds what
+ * the stream really holds. */
+#define ONE_HELD ((uint64_t)1 << 32)
+#define MAX_HELD 0xffffu
+#define STREAM_SHIFT 48
+
+static uint32_t held_by(uint64_t word, int stream_index)
+{
+    return word >> STREAM_SHIFT == (uint64_t)stream_index ? word >> 32 & MAX_HELD : 0;
+}
+
 struct buf *buf_ref(struct buf *b)
 {
     if (b)
-        ref_inc(&b->rc);
+        atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
     return b;
 }
 
-void buf_unref(struct buf **pb)
+int buf_refs(const struct buf *b)
 {
-    struct buf *b = *pb;
+    return (int)(uint32_t)atomic_load_explicit(&b->refs, memory_order_acquire);
+}
 
-    *pb = NULL;
-    if (!b || !ref_dec(&b->rc))
-        return;
+static void destroy(struct buf *b)
+{
     buf_drop_mirror(b);
     if (!b->dtor) {
         b->home->buf_free(b);
@@ -26,52 +40,67 @@ void buf_unref(struct buf **pb)
     mem_free(b);
 }
 
-/* in_flight counts the references of one stream at a time; those of another one that comes
- * meanwhile are ordinary references. So the count never exceeds what the stream really holds. */
-static uint64_t stream_word(int stream_index)
+void buf_unref(struct buf **pb)
 {
-    return (uint64_t)(uint32_t)stream_index << 32;
+    struct buf *b = *pb;
+
+    *pb = NULL;
+    if (!b)
+        return;
+    /* Nobody can join the only owner. */
+    if (buf_refs(b) == 1 ||
+        (uint32_t)atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
+        destroy(b);
 }
 
-static uint32_t held_by(uint64_t word, int stream_index)
+static uint64_t with_hold(uint64_t word, int stream_index)
 {
-    return word >> 32 == (uint32_t)stream_index ? (uint32_t)word : 0;
+    uint32_t held = word >> 32 & MAX_HELD;
+    bool is_counted = (!held || held_by(word, stream_index)) && held < MAX_HELD &&
+                      stream_index < 1 << (64 - STREAM_SHIFT);
+
+    if (!is_counted)
+        return word + 1;
+    return (uint64_t)stream_index << STREAM_SHIFT | ((word << 16 >> 16) + ONE_HELD + 1);
 }
 
 struct buf *buf_hold(struct buf *b, int stream_index)
 {
-    uint64_t now = atomic_load(&b->in_flight), next;
+    uint64_t now = atomic_load_explicit(&b->refs, memory_order_relaxed);
 
-    ref_inc(&b->rc);
-    do {
-        bool is_other = (uint32_t)now && !held_by(now, stream_index);
-        next = is_other ? now : stream_word(stream_index) | (held_by(now, stream_index) + 1);
-    } while (!atomic_compare_exchange_weak(&b->in_flight, &now, next));
+    while (!atomic_compare_exchange_weak_explicit(&b->refs, &now, with_hold(now, stream_index),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
     return b;
 }
 
 void buf_release(struct buf **pb, int stream_index)
 {
-    uint64_t now = atomic_load(&(*pb)->in_flight), next;
+    struct buf *b = *pb;
+    uint64_t now = atomic_load_explicit(&b->refs, memory_order_acquire), next;
 
+    *pb = NULL;
     do
-        next = held_by(now, stream_index) ? now - 1 : now;
-    while (!atomic_compare_exchange_weak(&(*pb)->in_flight, &now, next));
-    buf_unref(pb);
+        next = now - 1 - (held_by(now, stream_index) ? ONE_HELD : 0);
+    while ((uint32_t)now > 1 &&
+           !atomic_compare_exchange_weak_explicit(&b->refs, &now, next, memory_order_acq_rel,
+                                                  memory_order_acquire));
+    if ((uint32_t)next == 0)
+        destroy(b);
 }
 
 bool buf_is_only_held_by(const struct buf *b, int stream_index)
 {
-    /* In this order: what is released in between makes the buffer look more used than it is. */
-    int refs = ref_get(&b->rc);
+    uint64_t word = atomic_load_explicit(&b->refs, memory_order_acquire);
 
-    return refs == 1 + (int)held_by(atomic_load(&b->in_flight), stream_index);
+    return (uint32_t)word == 1 + held_by(word, stream_index);
 }
 
 void buf_drop_mirror(struct buf *b)
 {
+    if (!atomic_load_explicit(&b->mirror, memory_order_acquire))
+        return;
     struct buf *mirror = atomic_exchange(&b->mirror, NULL);
-
     buf_unref(&mirror);
 }
 

@@ -21,7 +21,8 @@
 /* One stream that took part in this eval. */
 struct open_stream {
     struct strm *strm;
-    struct ev *ev;    /* async: attached to every array made on this stream */
+    const struct plan *plan; /* of the run that is under way */
+    struct ev *ev;    /* async: attached to the arrays made on this stream that outlive the run */
     struct ev *fence; /* newest point other streams of this eval may wait for */
 };
 
@@ -192,15 +193,21 @@ static enum err dispatch(const struct exec *x)
     return fn(&forgetful);
 }
 
+/* What only nodes of the run use is gone before anybody can wait for it. */
+static bool outlives_run(const struct open_stream *os, const struct arr *a)
+{
+    return a->node->n_out > 1 || os->plan->held[a->node->mark & PLAN_MARK_MASK];
+}
+
 /* The outputs count as evaluated and become leaves; a sibling that nobody holds gives its bytes
  * back when it is unpinned. Tracers keep their graph. */
-static void finish_outputs(const struct exec *x, struct ev *ev)
+static void finish_outputs(const struct exec *x, const struct open_stream *os)
 {
     for (int o = 0; o < x->n_out; o++) {
         struct arr *a = x->out[o];
-        if (ev)
-            a->ev = ev_ref(ev);
-        atomic_store(&a->status, ARR_EVALUATED);
+        if (os->ev && outlives_run(os, a))
+            a->ev = ev_ref(os->ev);
+        atomic_store_explicit(&a->status, ARR_EVALUATED, memory_order_release);
         if (!a->tracer)
             node_detach(a->node);
     }
@@ -221,7 +228,7 @@ static void drop_outputs(const struct exec *x, enum err failed)
 }
 
 /* What follows on a dispatch with that outcome. */
-static enum err settle(const struct exec *x, enum err err, struct ev *ev)
+static enum err settle(const struct open_stream *os, const struct exec *x, enum err err)
 {
     if (x->strm->rehearsing)
         return err;
@@ -231,13 +238,13 @@ static enum err settle(const struct exec *x, enum err err, struct ev *ev)
         drop_outputs(x, err);
         return err;
     }
-    finish_outputs(x, ev);
+    finish_outputs(x, os);
     return x->strm->be->step_end(x->strm);
 }
 
-static enum err run_exec(const struct exec *x, struct ev *ev)
+static enum err run_exec(const struct open_stream *os, const struct exec *x)
 {
-    return settle(x, dispatch(x), ev);
+    return settle(os, x, dispatch(x));
 }
 
 /* One node. fx: its program if it is elementwise. */
@@ -254,15 +261,14 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];
     node_pin(n);
-    err = run_exec(&(struct exec){ .strm = os->strm,
-                                   .node = n,
-                                   .in = n->in,
-                                   .n_in = n->n_in,
-                                   .out = outs,
-                                   .n_out = n->n_out,
-                                   .fx = fx,
-                                   .slot = slot },
-                   os->ev);
+    err = run_exec(os, &(struct exec){ .strm = os->strm,
+                                       .node = n,
+                                       .in = n->in,
+                                       .n_in = n->n_in,
+                                       .out = outs,
+                                       .n_out = n->n_out,
+                                       .fx = fx,
+                                       .slot = slot });
     node_unpin(n);
     if (outs != small)
         mem_free(outs);
@@ -289,15 +295,14 @@ static enum err run_program(struct open_stream *os, const struct plan *p, struct
         stat_add(STAT_FUSED_GROUPS, 1);
         stat_add(STAT_FUSED_NODES, step->n_nodes);
     }
-    err = run_exec(&(struct exec){ .strm = os->strm,
-                                   .node = nodes[step->node],
-                                   .in = in,
-                                   .n_in = step->n_in,
-                                   .out = out,
-                                   .n_out = step->n_out,
-                                   .fx = step->fx,
-                                   .slot = &step->slot },
-                   os->ev);
+    err = run_exec(os, &(struct exec){ .strm = os->strm,
+                                       .node = nodes[step->node],
+                                       .in = in,
+                                       .n_in = step->n_in,
+                                       .out = out,
+                                       .n_out = step->n_out,
+                                       .fx = step->fx,
+                                       .slot = &step->slot });
     for (int o = 0; o < step->n_out; o++)
         node_unpin(pinned[o]);
     return err;
@@ -392,14 +397,13 @@ static enum err run_tail(struct open_stream *os, struct node *const *tail, int n
         add_instruction(&fx, in, tail[i], (const struct node *const *)tail);
     renumber(&fx);
     node_pin(tail[n - 1]);
-    enum err err = run_exec(&(struct exec){ .strm = os->strm,
-                                            .node = tail[n - 1],
-                                            .in = in,
-                                            .n_in = fx.n_in,
-                                            .out = &out,
-                                            .n_out = 1,
-                                            .fx = &fx },
-                            os->ev);
+    enum err err = run_exec(os, &(struct exec){ .strm = os->strm,
+                                                .node = tail[n - 1],
+                                                .in = in,
+                                                .n_in = fx.n_in,
+                                                .out = &out,
+                                                .n_out = 1,
+                                                .fx = &fx });
     node_unpin(tail[n - 1]);
     return err;
 }
@@ -454,7 +458,7 @@ static enum err run_group(struct open_stream *os, struct plan_step *step, struct
     }
     if (!os->strm->rehearsing)
         rewrite_count(step->group->rewrites, why);
-    err = why == GROUP_TAKEN ? settle(&x, err, os->ev) : run_members(os, &r.group);
+    err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &r.group);
     for (int o = 0; o < r.n_out; o++)
         node_unpin(r.pinned[o]);
     return err;
@@ -531,6 +535,7 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     TRY(wait_for_inputs(e, s, nodes, n));
     int64_t begin = trace_span_begin();
     TRY(plan_get(&plan, s, nodes, n));
+    os->plan = plan;
     trace_span_end_n("plan", begin, n);
     rehearse(os, plan, nodes, n);
     begin = trace_span_begin();

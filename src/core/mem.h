@@ -76,14 +76,22 @@ static inline void ref_inc(refcount *rc)
     atomic_fetch_add_explicit(rc, 1, memory_order_relaxed);
 }
 
-/* Drops one reference; true when it was the last. Orders the other owners' writes before a free. */
-static inline bool ref_dec(refcount *rc)
+/* Drops one reference; true when it was the last. Orders the other owners' writes before a free.
+ * For counts that a thread without a reference may raise from zero again. */
+static inline bool ref_dec_revivable(refcount *rc)
 {
     if (atomic_fetch_sub_explicit(rc, 1, memory_order_release) != 1)
         return false;
     /* A load and not a fence, which ThreadSanitizer does not see. */
     (void)atomic_load_explicit(rc, memory_order_acquire);
     return true;
+}
+
+/* The same for all other counts: nobody can join the only owner, so that its goodbye costs no atomic
+ * operation. */
+static inline bool ref_dec(refcount *rc)
+{
+    return atomic_load_explicit(rc, memory_order_acquire) == 1 || ref_dec_revivable(rc);
 }
 
 static inline int ref_get(const refcount *rc)

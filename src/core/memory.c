@@ -165,7 +165,7 @@ enum err memory_adopt(struct buf **out, void *data, size_t size, void (*dtor)(vo
     if (!b)
         return ERR_NO_MEMORY;
     *b = (struct buf){ .home = &be_cpu, .size = size, .host = data, .dtor = dtor, .dtor_arg = arg };
-    atomic_init(&b->rc, 1);
+    atomic_init(&b->refs, 1);
     memory_acquire(size);
     *out = b;
     return ERR_OK;

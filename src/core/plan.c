@@ -156,9 +156,12 @@ static enum err build(struct plan **out, const struct plan_run *r, const struct 
     p->hash = r->hash;
     p->n_key = r->key.n;
     p->key = arena_alloc(&p->arena, r->key.n * sizeof p->key[0]);
-    if (!p->key)
+    p->held = arena_alloc(&p->arena, r->n * sizeof p->held[0]);
+    if (!p->key || !p->held)
         goto out;
     memcpy(p->key, r->key.v, r->key.n * sizeof p->key[0]);
+    for (size_t i = 0; i < r->n; i++)
+        p->held[i] = r->info[i].held;
     TRY(plan_build(p, r, be));
     stat_add(STAT_PLAN_BUILDS, 1);
     trace_span_end_n("build plan", begin, r->n);

@@ -40,6 +40,7 @@ struct plan {
     uint64_t hash;
     uint64_t *key;
     size_t n_key;
+    bool *held; /* by node of the run: somebody outside the run needs its first output */
     struct plan_step *step;
     size_t n_step;
     struct plan_input *inputs;

@@ -293,10 +293,9 @@ void strm_note_error(struct strm *s, uint64_t ticket, enum err code)
 
 enum err strm_raise_error(struct strm *s)
 {
-    struct err_note why = { .code = ERR_OK };
-
     if (!atomic_load(&s->untold))
         return ERR_OK;
+    struct err_note why = { .code = ERR_OK };
     pthread_mutex_lock(&s->failure_lock);
     if (s->untold) {
         why = newest_failure(s)->note;

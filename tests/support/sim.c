@@ -188,7 +188,7 @@ static enum err sim_buf_alloc(struct buf **out, size_t size)
     if (!c)
         return ERR_NO_MEMORY;
     c->buf = (struct buf){ .home = &be_sim, .size = size, .host = &c->digest };
-    atomic_init(&c->buf.rc, 1);
+    atomic_init(&c->buf.refs, 1);
     c->digest = POISON;
     c->next = sim.cells;
     sim.cells = c;
@@ -552,6 +552,7 @@ static const be_op_fn families[OP_FAMILY_COUNT] = {
     [OP_FAMILY_QUANTIZED_MATMUL] = sim_compute,
     [OP_FAMILY_NORM] = sim_compute,
     [OP_FAMILY_ROPE] = sim_compute,
+    [OP_FAMILY_SDPA] = sim_compute,
     [OP_FAMILY_SLICE_UPDATE] = sim_compute,
     [OP_FAMILY_BINARY] = sim_compute,
     [OP_FAMILY_TERNARY] = sim_compute,

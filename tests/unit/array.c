@@ -311,11 +311,11 @@ static void test_views_share_and_offsets_add_up(void **state)
     assert_int_equal(view->strides[0], -1);
     arr_share(view2, view, (int64_t[]){ 1 }, 0, 4, -2);
     assert_int_equal(view2->offset, 4);
-    assert_int_equal(ref_get(&base.a->buf->rc), 3);
+    assert_int_equal(buf_refs(base.a->buf), 3);
     struct buf *b = base.a->buf;
     sim_drop(&base);
     arr_unref(&view);
-    assert_int_equal(ref_get(&b->rc), 1);
+    assert_int_equal(buf_refs(b), 1);
     arr_unref(&view2);
 }
 

@@ -534,7 +534,7 @@ static void test_hold(void **state)
     assert_int_equal(vkt_read(s, out)[15], 15);
     assert_int_equal(memory_active(), active - (sizeof(uint32_t) << 16));
     assert_ok(s->be->hold(s, &out->buf, 1)); /* nothing in flight: nothing to keep it for */
-    assert_int_equal(ref_get(&out->buf->rc), 1);
+    assert_int_equal(buf_refs(out->buf), 1);
     arr_unref(&out);
 }
 

@@ -51,7 +51,7 @@ static void lost_at_submit(void)
     vk_fault_set(VK_FAULT_LOST, 1);
     assert_fails(ERR_DEVICE, strm_synchronize(s));
     assert_non_null(strstr(err_text(), "lost"));
-    assert_int_equal(ref_get(&a->buf->rc), 1); /* the command let go of it */
+    assert_int_equal(buf_refs(a->buf), 1); /* the command let go of it */
     assert_gpu_is_gone(s);
     arr_unref(&a);
     assert_true(memory_active() < active);

@@ -39,7 +39,7 @@ enum err cpu_buf_alloc(struct buf **out, size_t size)
     }
     if (!b)
         return ERR_NO_MEMORY;
-    atomic_init(&b->rc, 1);
+    atomic_init(&b->refs, 1);
     memory_acquire(b->size);
     buf_cache_enforce_limit(&cache);
     *out = b;

@@ -377,7 +377,7 @@ static enum err null_buf_alloc(struct buf **out, size_t size)
     }
     b->home = &be_null;
     b->size = size;
-    atomic_init(&b->rc, 1);
+    atomic_init(&b->refs, 1);
     memory_acquire(size);
     *out = b;
     return ERR_OK;

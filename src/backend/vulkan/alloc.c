@@ -426,7 +426,7 @@ static enum err alloc(struct vk_buf **out, enum vk_mem mem, size_t size, bool co
             return err;
     }
     stat_add(cached ? STAT_ALLOC_CACHE_HITS : STAT_ALLOC_CACHE_MISSES, 1);
-    atomic_init(&b->base.rc, 1);
+    atomic_init(&b->base.refs, 1);
     b->counted = counted;
     if (counted)
         memory_acquire(b->base.size);

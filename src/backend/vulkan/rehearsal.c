@@ -38,7 +38,7 @@ enum err rehearsal_buf(struct buf **out, size_t size)
     b->mem = VK_MEM_NONE;
     b->base =
         (struct buf){ .home = &be_vulkan, .size = size, .addr = BUFFERS + mine.next, .priv = b };
-    atomic_init(&b->base.rc, 1);
+    atomic_init(&b->base.refs, 1);
     mine.next += align_up(size, SUBALLOC_GRANULE);
     *out = &b->base;
     return ERR_OK;
