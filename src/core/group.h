@@ -6,6 +6,8 @@
  * reads it, so that a group gives the same bits where it keeps the order of summation. */
 #pragma once
 
+#include <assert.h>
+
 #include "core/common.h"
 
 struct node;
@@ -13,7 +15,7 @@ struct node;
 enum group_kind {
     GROUP_NONE,
     GROUP_QMM,      /* quantized products of one input */
-    GROUP_HEADS,    /* norm, rope, cache update of the heads of queries or keys */
+    GROUP_HEADS,    /* norm, rope, cache update of the heads of queries, keys and values */
     GROUP_ADD_NORM, /* a sum and its norm */
     GROUP_KIND_COUNT
 };
@@ -32,15 +34,19 @@ enum {
     QMM_LAST,
 };
 
-/* GROUP_HEADS: x -> [RMSNorm -> up to two views] -> RoPE -> [SliceUpdate: source is in[0]]. */
-enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE };
+/* GROUP_HEADS: one to GROUP_MAX_HEADS parts that do not depend on each other, each
+ *   x -> [RMSNorm] -> [up to two views] -> [RoPE] -> [SliceUpdate: source is in[0]].
+ * The first has a RoPE; the others have one with equal params and inputs, or none. */
+enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE, HEADS_SLOTS };
+#define GROUP_MAX_HEADS 3
 
 /* GROUP_ADD_NORM: Add -> RMSNorm. */
 enum { ADD_NORM_ADD, ADD_NORM_NORM };
 
-#define GROUP_SLOTS 8
+#define GROUP_SLOTS (GROUP_MAX_HEADS * HEADS_SLOTS)
+static_assert(GROUP_SLOTS > QMM_LAST, "every kind finds room");
 
-/* Arrays that enter a group: x, norm weight, three per product, residual. */
+/* Arrays that enter a group: x, norm weight, three per product, residual. Heads need fewer. */
 #define GROUP_MAX_IN (3 + 3 * GROUP_MAX_PRODUCTS)
 
 struct group {

@@ -323,50 +323,184 @@ static bool is_inner_view(const struct search *s, uint16_t i)
            (op_table[node_at(s, i)->op].flags & OPF_VIEW);
 }
 
-static void add_head_norm(const struct search *s, struct rewrite_match *m)
+/* The norm in front of x, which the part turns, and the views between. Without a norm, the
+ * transposition in front of x. */
+static void add_head_norm(const struct search *s, struct rewrite_match *m, int part,
+                          const struct arr *x)
 {
-    uint16_t at = producer_of(s, node_at(s, m->member[HEADS_ROPE])->in[0]);
-    uint16_t view[2] = { PLAN_NO_NODE, PLAN_NO_NODE };
+    uint16_t *member = m->member + part * HEADS_SLOTS;
+    uint16_t at = producer_of(s, x), view[2] = { PLAN_NO_NODE, PLAN_NO_NODE };
 
     for (int n = 0; n < 2 && is_inner_view(s, at); n++) {
         view[n] = at;
         at = producer_of(s, node_at(s, at)->in[0]);
     }
-    if (!rewrite_on(REWRITE_NORM_ROPE) || !is_free(s, at, OP_RMS_NORM) || !is_private(s, at, 1))
+    if (!rewrite_on(REWRITE_NORM_ROPE) || !is_free(s, at, OP_RMS_NORM) || !is_private(s, at, 1)) {
+        if (is_free(s, view[0], OP_TRANSPOSE))
+            member[HEADS_VIEW] = view[0];
         return;
-    m->member[HEADS_NORM] = at;
-    m->member[HEADS_VIEW] = view[1] == PLAN_NO_NODE ? view[0] : view[1];
-    m->member[HEADS_VIEW2] = view[1] == PLAN_NO_NODE ? PLAN_NO_NODE : view[0];
+    }
+    member[HEADS_NORM] = at;
+    member[HEADS_VIEW] = view[1] == PLAN_NO_NODE ? view[0] : view[1];
+    member[HEADS_VIEW2] = view[1] == PLAN_NO_NODE ? PLAN_NO_NODE : view[0];
     take(m, REWRITE_NORM_ROPE);
+}
+
+/* True if the node writes x, which somebody made for it, over a part of something else. */
+static bool updates_with(const struct node *update, const struct arr *x)
+{
+    return update->in[1] == x && update->in[0] != x && update->out[0].dtype == x->dtype;
 }
 
 static void add_cache_update(const struct search *s, struct rewrite_match *m)
 {
     uint16_t rope = m->member[HEADS_ROPE];
-    const struct arr *out = &node_at(s, rope)->out[0];
     uint16_t update = only_reader(s, rope, OP_SLICE_UPDATE);
 
-    if (!rewrite_on(REWRITE_ROPE_CACHE) || update == PLAN_NO_NODE)
-        return;
-    const struct node *n = node_at(s, update);
-    if (n->in[1] != out || n->in[0] == out || n->out[0].dtype != out->dtype)
+    if (!rewrite_on(REWRITE_ROPE_CACHE) || update == PLAN_NO_NODE ||
+        !updates_with(node_at(s, update), &node_at(s, rope)->out[0]))
         return;
     m->member[HEADS_UPDATE] = update;
     take(m, REWRITE_ROPE_CACHE);
 }
 
+static void match_rope(struct search *s, uint16_t rope)
+{
+    struct rewrite_match m = empty_match(GROUP_HEADS);
+
+    m.member[HEADS_ROPE] = rope;
+    add_head_norm(s, &m, 0, node_at(s, rope)->in[0]);
+    add_cache_update(s, &m);
+    if (m.rewrites)
+        accept(s, &m, m.member[HEADS_UPDATE] != PLAN_NO_NODE ? m.member[HEADS_UPDATE] : rope);
+}
+
+/* ---- queries, keys and values of one attention ---- */
+
+static bool are_turned_alike(const struct node *a, const struct node *b)
+{
+    bool same = a->n_in == b->n_in && memcmp(a->params, b->params, a->params_size) == 0;
+
+    for (int k = 1; same && k < a->n_in; k++)
+        same = a->in[k] == b->in[k];
+    return same;
+}
+
+/* The update of the cache of which a is what is used of it. */
+static uint16_t cache_update_of(const struct search *s, const struct arr *a)
+{
+    uint16_t slice = producer_of(s, a);
+
+    if (slice == PLAN_NO_NODE || node_at(s, slice)->op != OP_SLICE)
+        return PLAN_NO_NODE;
+    uint16_t update = producer_of(s, node_at(s, slice)->in[0]);
+    return is_free(s, update, OP_SLICE_UPDATE) &&
+                   updates_with(node_at(s, update), node_at(s, update)->in[1])
+               ? update
+               : PLAN_NO_NODE;
+}
+
+static bool add_queries(const struct search *s, struct rewrite_match *m, const struct arr *q)
+{
+    uint16_t rope = producer_of(s, q);
+
+    if (!is_free(s, rope, OP_ROPE))
+        return false;
+    m->member[HEADS_ROPE] = rope;
+    add_head_norm(s, m, 0, node_at(s, rope)->in[0]);
+    return true;
+}
+
+static bool add_keys(const struct search *s, struct rewrite_match *m, const struct arr *k)
+{
+    uint16_t *member = m->member + HEADS_SLOTS, update = cache_update_of(s, k);
+    uint16_t rope =
+        update == PLAN_NO_NODE ? PLAN_NO_NODE : producer_of(s, node_at(s, update)->in[1]);
+
+    if (!is_free(s, rope, OP_ROPE) || !is_private(s, rope, 1) ||
+        !are_turned_alike(node_at(s, rope), node_at(s, m->member[HEADS_ROPE])))
+        return false;
+    member[HEADS_ROPE] = rope;
+    member[HEADS_UPDATE] = update;
+    add_head_norm(s, m, 1, node_at(s, rope)->in[0]);
+    return true;
+}
+
+static bool add_values(const struct search *s, struct rewrite_match *m, const struct arr *v)
+{
+    uint16_t *member = m->member + 2 * HEADS_SLOTS, update = cache_update_of(s, v);
+
+    if (update == PLAN_NO_NODE)
+        return false;
+    uint16_t view = producer_of(s, node_at(s, update)->in[1]);
+    if (is_free(s, view, OP_TRANSPOSE) && is_private(s, view, 1))
+        member[HEADS_VIEW] = view;
+    member[HEADS_UPDATE] = update;
+    return true;
+}
+
+static bool is_member(const struct rewrite_match *m, uint16_t i)
+{
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (m->member[slot] == i)
+            return true;
+    return false;
+}
+
+/* Where a node outside of the group runs, if it is not moved. */
+static uint16_t place_of(const struct search *s, uint16_t i)
+{
+    return s->owner[i] == PLAN_NO_NODE ? i : s->owner[i];
+}
+
+/* Everything that the members read is made before the place, and nobody reads them before it. */
+static bool can_run_at(const struct search *s, const struct rewrite_match *m, uint16_t place)
+{
+    for (int slot = 0; slot < GROUP_SLOTS; slot++) {
+        uint16_t i = m->member[slot];
+        if (i == PLAN_NO_NODE)
+            continue;
+        const struct node *n = node_at(s, i);
+        for (int k = 0; k < n->n_in; k++) {
+            uint16_t from = producer_of(s, n->in[k]);
+            if (from != PLAN_NO_NODE && !is_member(m, from) && place_of(s, from) >= place)
+                return false;
+        }
+        if (place >= i + REWRITE_WINDOW)
+            return false;
+        for (uint16_t j = next_reader(s, i, i); j != PLAN_NO_NODE; j = next_reader(s, i, j))
+            if (!is_member(m, j) && place_of(s, j) <= place)
+                return false;
+    }
+    return true;
+}
+
+static void match_attention(struct search *s, uint16_t sdpa)
+{
+    const struct node *n = node_at(s, sdpa);
+    struct rewrite_match m = empty_match(GROUP_HEADS);
+
+    if (!add_queries(s, &m, n->in[0]) || !add_keys(s, &m, n->in[1]) || !add_values(s, &m, n->in[2]))
+        return;
+    uint16_t place =
+        MAX(m.member[HEADS_SLOTS + HEADS_UPDATE], m.member[2 * HEADS_SLOTS + HEADS_UPDATE]);
+    if (!can_run_at(s, &m, place))
+        return;
+    take(&m, REWRITE_ROPE_CACHE);
+    take(&m, REWRITE_HEADS_SIBLINGS);
+    accept(s, &m, place);
+}
+
 static void find_heads(struct search *s)
 {
-    for (uint16_t i = 0; i < s->run->n; i++) {
-        struct rewrite_match m = empty_match(GROUP_HEADS);
-        if (!is_free(s, i, OP_ROPE))
-            continue;
-        m.member[HEADS_ROPE] = i;
-        add_head_norm(s, &m);
-        add_cache_update(s, &m);
-        if (m.rewrites)
-            accept(s, &m, m.member[HEADS_UPDATE] != PLAN_NO_NODE ? m.member[HEADS_UPDATE] : i);
-    }
+    bool merges = rewrite_on(REWRITE_HEADS_SIBLINGS) && rewrite_on(REWRITE_ROPE_CACHE);
+
+    for (uint16_t i = 0; i < s->run->n && merges; i++)
+        if (node_at(s, i)->op == OP_SDPA)
+            match_attention(s, i);
+    for (uint16_t i = 0; i < s->run->n; i++)
+        if (is_free(s, i, OP_ROPE))
+            match_rope(s, i);
 }
 
 /* ---- sums and their norms ---- */

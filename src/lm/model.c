@@ -54,16 +54,30 @@ static struct arr *embed(struct lm_graph *g, struct arr *tokens, const struct lm
     return graph_own(g, rows, err);
 }
 
-/* [1, T, heads * dim] -> [1, heads, T, dim], with a norm over dim in between. */
+/* [1, T, heads * dim] -> [1, heads, T, dim], with a norm over dim in between. A single position is
+ * in its place already. */
 static struct arr *split_heads(struct lm_graph *g, const struct lm_model *m, struct arr *x,
                                int heads, struct arr *norm)
 {
     if (g->err)
         return NULL;
-    struct arr *h = g_reshape(g, x, SHAPE(x->shape[0], x->shape[1], heads, m->config.head_dim));
+    int32_t batch = x->shape[0], length = x->shape[1], dim = m->config.head_dim;
+    bool is_single = length == 1;
+    struct arr *h = is_single ? g_reshape(g, x, SHAPE(batch, heads, 1, dim))
+                              : g_reshape(g, x, SHAPE(batch, length, heads, dim));
     if (norm)
         h = g_rms_norm(g, h, norm, m->config.norm_eps);
-    return g_transpose(g, h, SHAPE(0, 2, 1, 3));
+    return is_single ? h : g_transpose(g, h, SHAPE(0, 2, 1, 3));
+}
+
+static struct arr *join_heads(struct lm_graph *g, struct arr *x)
+{
+    if (g->err)
+        return NULL;
+    int32_t batch = x->shape[0], length = x->shape[2];
+    if (length > 1)
+        x = g_transpose(g, x, SHAPE(0, 2, 1, 3));
+    return g_reshape(g, x, SHAPE(batch, length, -1));
 }
 
 static struct arr *rotate(struct lm_graph *g, const struct lm_model *m, struct arr *x, int offset)
@@ -94,14 +108,12 @@ static struct arr *attention(struct lm_graph *g, const struct lm_model *m, struc
     struct lm_cache_view all = cache_append(g, cache, layer, k, v);
     if (g->err)
         return NULL;
-    int32_t batch = x->shape[0], length = x->shape[1];
     struct arr *y = g_sdpa(g, &(struct ops_sdpa){ .q = q,
                                                   .k = all.keys,
                                                   .v = all.values,
                                                   .scale = 1 / sqrtf((float)c->head_dim),
-                                                  .mask_mode = length > 1 ? "causal" : "" });
-    y = g_reshape(g, g_transpose(g, y, SHAPE(0, 2, 1, 3)), SHAPE(batch, length, -1));
-    return linear(g, y, &a->o);
+                                                  .mask_mode = x->shape[1] > 1 ? "causal" : "" });
+    return linear(g, join_heads(g, y), &a->o);
 }
 
 static struct arr *mlp(struct lm_graph *g, struct arr *x, const struct lm_mlp *w)

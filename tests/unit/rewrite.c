@@ -244,9 +244,62 @@ static void test_heads(void **state)
     sim_drop(&cache);
     sim_drop(&x);
     eval_and_drop(out, 3);
-    assert_int_equal(steps(), 4); /* three groups and the view before the last rope */
+    assert_int_equal(steps(), 3);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
     assert_int_equal(rewrite_hits(REWRITE_ROPE_CACHE), 2);
+}
+
+/* An attention to what two caches hold after their updates. */
+static struct sim_arr attention(struct sim_arr q, struct sim_arr keys, struct sim_arr values)
+{
+    struct sim_arr in[3] = { q, make(OP_SLICE, &heads, &keys, 1),
+                             make(OP_SLICE, &heads, &values, 1) };
+    struct sim_arr out = make(OP_SDPA, &heads, in, 3);
+
+    sim_drop(&in[1]);
+    sim_drop(&in[2]);
+    return out;
+}
+
+/* out: the attention, the two caches. late: the queries depend on the new keys. */
+static void make_attention(struct sim_arr *out, bool has_norm, bool has_view, bool late)
+{
+    struct sim_arr x = sim_leaf(&heads, DT_FLOAT32, 3);
+    struct sim_arr cache = sim_leaf(&cache_shape, DT_FLOAT32, 4), k = rope_of(x, has_norm);
+    struct sim_arr v = has_view ? make(OP_TRANSPOSE, &heads, &x, 1)
+                                : (struct sim_arr){ arr_ref(x.a), x.digest, x.offset };
+
+    out[1] = update_of(k, &cache);
+    out[2] = update_of(v, &cache);
+    if (late)
+        become(&x, make(OP_REDUCE, &heads, &out[1], 1));
+    struct sim_arr q = rope_of(x, has_norm);
+    out[0] = attention(q, out[1], out[2]);
+    sim_drop(&q);
+    sim_drop(&k);
+    sim_drop(&v);
+    sim_drop(&cache);
+    sim_drop(&x);
+}
+
+static void test_attention(void **state)
+{
+    struct sim_arr out[3];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool has_norm = i & 1, has_view = i & 2;
+        make_attention(out, has_norm, has_view, false);
+        eval_and_drop(out, 3);
+        assert_int_equal(steps(), 4); /* the group, two slices, the attention */
+    }
+    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
+    make_attention(out, true, true, true);
+    eval_and_drop(out, 3);
+    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 4); /* two groups of their own */
+    steps();
 }
 
 static void test_add_and_norm(void **state)
@@ -295,12 +348,25 @@ static void test_refused_groups_run_node_by_node(void **state)
 
 enum { POOL = 120 };
 
+static struct sim_arr random_attention(struct sim_arr a, struct sim_arr b, struct sim_arr c,
+                                       bool has_norm)
+{
+    struct sim_arr q = rope_of(a, has_norm), k = rope_of(b, has_norm);
+
+    become(&k, update_of(k, &c));
+    struct sim_arr v = update_of(a, &b), out = attention(q, k, v);
+    sim_drop(&q);
+    sim_drop(&k);
+    sim_drop(&v);
+    return out;
+}
+
 static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int n)
 {
     struct sim_arr a = pool[rng_one_in(r, 4) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
     struct sim_arr b = pool[rng_one_in(r, 2) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
 
-    switch (rng_below(r, 9)) {
+    switch (rng_below(r, 10)) {
     case 0:
     case 1:
         return qmm(a, 20, rng_one_in(r, 5) ? &eight_bits : &four_bits);
@@ -316,6 +382,8 @@ static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int
         return make(OP_SLICE_UPDATE, &row, (struct sim_arr[]){ a, b }, 2);
     case 7:
         return make(OP_RESHAPE, &row, &a, 1);
+    case 8:
+        return random_attention(a, b, pool[rng_below(r, n)], rng_one_in(r, 2));
     default:
         return add(a, b);
     }
@@ -392,6 +460,7 @@ int main(void)
         TEST(test_silu_mul),
         TEST(test_gate_that_others_read_stays),
         TEST(test_heads),
+        TEST(test_attention),
         TEST(test_add_and_norm),
         TEST(test_refused_groups_run_node_by_node),
         TEST(test_random_graphs),

@@ -98,7 +98,7 @@ out:
 
 /* ---- heads ---- */
 
-/* Between norm and rope positions and heads change places. */
+/* Heads and positions change places. */
 static bool swaps_heads(const struct node *view)
 {
     static const int32_t swapped[] = { 0, 2, 1, 3 };
@@ -115,38 +115,88 @@ static bool is_unit_region(const struct slice_update_params *p)
     return p->kind == UPDATE_NONE;
 }
 
-static enum group_reason takes_heads(const struct exec *x)
-{
-    const struct group *g = x->group;
-    const struct node *norm = g->node[HEADS_NORM], *view = g->node[HEADS_VIEW];
-    const struct node *rope = g->node[HEADS_ROPE], *update = g->node[HEADS_UPDATE];
-    const struct arr *src = norm ? norm->in[0] : rope->in[0];
+/* The nodes of a part. */
+struct heads {
+    struct node *norm, *view, *rope, *update;
+    const struct arr *src; /* [batch, heads, positions, size], or the two in the middle swapped */
+    bool is_swapped;
+};
 
-    if (src->ndim != 4 || (norm && (g->node[HEADS_VIEW2] || !view || !swaps_heads(view))))
+static bool heads_of(struct heads *h, const struct group *g, int part)
+{
+    struct node *const *n = g->node + part * HEADS_SLOTS;
+
+    *h = (struct heads){ n[HEADS_NORM], n[HEADS_VIEW], n[HEADS_ROPE], n[HEADS_UPDATE] };
+    if (!h->rope && !h->update)
+        return false;
+    const struct node *first = h->norm   ? h->norm
+                               : h->view ? h->view
+                               : h->rope ? h->rope
+                                         : h->update;
+    h->src = first->in[first == h->update];
+    h->is_swapped = h->view != NULL;
+    return true;
+}
+
+static const struct arr *heads_out(const struct heads *h)
+{
+    return h->update ? h->update->in[1] : &h->rope->out[0];
+}
+
+static enum group_reason takes_part(const struct heads *h, const struct node *view2)
+{
+    if (h->src->ndim != 4 || view2 || (h->view && !swaps_heads(h->view)))
         return GROUP_LAYOUT;
-    if (update && !is_unit_region(update->params))
+    if (h->update && !is_unit_region(h->update->params))
         return GROUP_LAYOUT;
-    if (src->strides[3] != 1 && src->shape[3] != 1)
+    if (h->src->strides[3] != 1 && h->src->shape[3] != 1)
         return GROUP_LAYOUT;
-    if (src->dtype != rope->out[0].dtype ||
-        (norm && ((const struct norm_params *)norm->params)->has_weight &&
-         norm->in[1]->dtype != src->dtype))
+    if (h->src->dtype != heads_out(h)->dtype ||
+        (h->norm && ((const struct norm_params *)h->norm->params)->has_weight &&
+         h->norm->in[1]->dtype != h->src->dtype))
         return GROUP_DTYPE;
     return GROUP_TAKEN;
 }
 
-/* Where the rows go: into the cache, or into an array of their own. */
-static enum err place_heads(struct vk_rope_part *part, const struct exec *x)
+/* One dispatch has one dtype, batch, number of positions and row size. */
+static enum group_reason fit_together(const struct arr *a, const struct arr *b)
 {
-    struct node *rope = x->group->node[HEADS_ROPE], *update = x->group->node[HEADS_UPDATE];
-    struct arr *out = update ? &update->out[0] : &rope->out[0];
+    if (a->dtype != b->dtype)
+        return GROUP_DTYPE;
+    return a->ndim == b->ndim && a->shape[0] == b->shape[0] && a->shape[2] == b->shape[2] &&
+                   a->shape[3] == b->shape[3]
+               ? GROUP_TAKEN
+               : GROUP_SIZE;
+}
+
+static enum group_reason takes_heads(const struct exec *x)
+{
+    const struct group *g = x->group;
+    const struct arr *first = &g->node[HEADS_ROPE]->out[0];
+    enum group_reason why = GROUP_TAKEN;
+    struct heads h;
+
+    for (int i = 0; i < GROUP_MAX_HEADS && why == GROUP_TAKEN; i++) {
+        if (!heads_of(&h, g, i))
+            continue;
+        why = takes_part(&h, g->node[i * HEADS_SLOTS + HEADS_VIEW2]);
+        if (why == GROUP_TAKEN)
+            why = fit_together(heads_out(&h), first);
+    }
+    return why;
+}
+
+/* Where the rows go: into the cache, or into an array of their own. */
+static enum err place_heads(struct vk_rope_part *part, const struct exec *x, const struct heads *h)
+{
+    struct arr *out = h->update ? &h->update->out[0] : &h->rope->out[0];
     int64_t strides[SHP_MAX];
     enum err err;
 
     part->dst = out;
-    if (update) {
-        const struct slice_update_params *p = update->params;
-        TRY(be_take_over(x->strm, out, update->in[0]));
+    if (h->update) {
+        const struct slice_update_params *p = h->update->params;
+        TRY(be_take_over(x->strm, out, h->update->in[0]));
         part->dst_offset = be_slice_strides(strides, out, &p->region);
     } else {
         TRY(arr_alloc(out, x->strm->be));
@@ -157,34 +207,44 @@ out:
     return err;
 }
 
+static void fill_part(struct vk_rope_part *part, const struct heads *h)
+{
+    int head = h->is_swapped ? 2 : 1, position = h->is_swapped ? 1 : 2;
+    const int64_t *s = h->src->strides;
+
+    *part = (struct vk_rope_part){ .src = h->src,
+                                   .from = { s[0], s[head], s[position], s[3] },
+                                   .heads = (uint32_t)h->src->shape[head],
+                                   .is_normed = h->norm != NULL,
+                                   .is_turned = h->rope != NULL };
+    if (h->norm) {
+        const struct norm_params *np = h->norm->params;
+        part->weight = np->has_weight ? h->norm->in[1] : NULL;
+        part->eps = np->eps;
+    }
+}
+
 static enum err run_heads(const struct exec *x)
 {
-    const struct node *norm = x->group->node[HEADS_NORM], *rope = x->group->node[HEADS_ROPE];
+    const struct node *rope = x->group->node[HEADS_ROPE];
     const struct rope_params *p = rope->params;
-    const struct arr *src = norm ? norm->in[0] : rope->in[0];
-    int head = norm ? 2 : 1, position = norm ? 1 : 2;
-    const int64_t *s = src->strides;
+    const struct arr *out = &rope->out[0];
     struct vk_rope r = { .p = p,
                          .offset = p->has_offset ? rope->in[1] : NULL,
                          .freqs = p->has_freqs ? rope->in[1 + p->has_offset] : NULL,
-                         .batch = (uint32_t)src->shape[0],
-                         .positions = (uint32_t)src->shape[position],
-                         .size = (uint32_t)src->shape[3],
-                         .n_parts = 1 };
+                         .batch = (uint32_t)out->shape[0],
+                         .positions = (uint32_t)out->shape[2],
+                         .size = (uint32_t)out->shape[3] };
+    struct heads h;
     struct vk_enc *e;
-    enum err err;
+    enum err err = ERR_OK;
 
-    r.part[0] = (struct vk_rope_part){ .src = src,
-                                       .from = { s[0], s[head], s[position], s[3] },
-                                       .heads = (uint32_t)src->shape[head],
-                                       .is_normed = norm != NULL,
-                                       .is_turned = true };
-    if (norm) {
-        const struct norm_params *np = norm->params;
-        r.part[0].weight = np->has_weight ? norm->in[1] : NULL;
-        r.part[0].eps = np->eps;
+    for (int i = 0; i < GROUP_MAX_HEADS; i++) {
+        if (!heads_of(&h, x->group, i))
+            continue;
+        fill_part(&r.part[r.n_parts], &h);
+        TRY(place_heads(&r.part[r.n_parts++], x, &h));
     }
-    TRY(place_heads(&r.part[0], x));
     TRY(vk_enc_get(&e, x->strm));
     err = vk_rope_encode(e, &r);
 out:
