@@ -214,6 +214,19 @@ int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_ar
     return CALL_END_ARR(&call, res);
 }
 
+int mlx_gather_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices,
+                  const mlx_array rhs_indices, bool sorted_indices, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+    struct ops_gather_mm g = { call_arr_opt(&c, lhs_indices), call_arr_opt(&c, rhs_indices),
+                               sorted_indices };
+
+    if (call_ok(&c))
+        c.err = ops_gather_mm(&c.out, x, y, &g, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 int mlx_tensordot(mlx_array *res, const mlx_array a, const mlx_array b, const int *axes_a,
                   size_t axes_a_num, const int *axes_b, size_t axes_b_num, const mlx_stream s)
 {

@@ -124,6 +124,10 @@ struct addmm_params { /* inputs: a, b, c; alpha * a @ b + beta * c */
     float alpha, beta;
 };
 
+struct gather_mm_params { /* inputs: a, b, the numbers of their matrices */
+    int32_t left_sorted, right_sorted;
+};
+
 struct norm_params { /* RMSNorm and LayerNorm; inputs: x, then weight and bias where they are there
                       */
     float eps;

@@ -91,6 +91,11 @@ MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndi
 MUST_CHECK enum err ops_axis_list(struct axes_params *out, struct ints axes, int ndim,
                                   const char *op);
 
+/* For a gather of matrices: the caller's indices as uint32, or with NULL the numbers of all
+ * matrices of a in the shape of its batch. */
+MUST_CHECK enum err ops_matrix_numbers(struct arr **out, struct arr *indices, const struct arr *a,
+                                       const char *op, struct strm *s);
+
 /* Dimension of n others merged. ERR_OVERFLOW when it does not fit. */
 MUST_CHECK enum err ops_merged_dim(int32_t *out, const int32_t *d, int n, const char *op);
 

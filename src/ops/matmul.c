@@ -230,6 +230,110 @@ out:
     return err;
 }
 
+/* ---- products of matrices that indices choose ---- */
+
+enum err ops_matrix_numbers(struct arr **out, struct arr *indices, const struct arr *a,
+                            const char *op, struct strm *s)
+{
+    struct shp batch;
+    struct arr *x = NULL;
+    int32_t total;
+    enum err err;
+
+    arr_shape(&batch, a);
+    if (a->ndim < 2)
+        return err_set(ERR_ARG,
+                       "[%s] Input must have at least two dimensions but got input with shape %s.",
+                       op, shp_text(&batch));
+    if (indices && !dt_is_integer(dtype_of(indices)))
+        return err_set(ERR_ARG, "[%s] Got indices with invalid dtype. Indices must be integral.",
+                       op);
+    if (indices)
+        return ops_astype(out, indices, DT_UINT32, s);
+    batch.ndim -= 2;
+    TRY(ops_merged_dim(&total, batch.d, batch.ndim, "gather"));
+    TRY(ops_arange(&x, &(struct arange_params){ 0, total, 1 }, DT_UINT32, s));
+    TRY(ops_reshape(out, x, shp_ints(&batch), s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+static bool has_matrices(const struct arr *a)
+{
+    for (int i = 0; i < a->ndim - 2; i++)
+        if (a->shape[i] == 0)
+            return false;
+    return true;
+}
+
+/* A plan has room for SHP_MAX batch dimensions of both operands. */
+static enum err few_dims(struct operands *m, struct strm *s)
+{
+    enum err err = ERR_OK;
+
+    if (m->a->ndim - 2 + m->b->ndim - 2 > SHP_MAX) {
+        STEP(m->a, ops_flatten(&next, m->a, 0, MAX(m->a->ndim - 3, 0), s));
+        STEP(m->b, ops_flatten(&next, m->b, 0, MAX(m->b->ndim - 3, 0), s));
+    }
+out:
+    return err;
+}
+
+static enum err gather_node(struct arr **out, struct operands *m, const struct ops_gather_mm *g,
+                            struct strm *s)
+{
+    struct gather_mm_params p = { g->sorted && !g->rhs_indices, g->sorted && !g->lhs_indices };
+    struct out_desc d = { .dtype = dtype_of(m->a) };
+    struct arr *numbers[2] = { NULL, NULL }, *in[4] = { NULL };
+    enum err err;
+
+    TRY(ops_matrix_numbers(&numbers[0], g->lhs_indices, m->a, "gather_mm", s));
+    TRY(ops_matrix_numbers(&numbers[1], g->rhs_indices, m->b, "gather_mm", s));
+    TRY(ops_align(in + 2, numbers, DT_UINT32, &d.shape, s));
+    if (d.shape.ndim + 2 > SHP_MAX)
+        TRY(err_set(ERR_ARG, "[gather_mm] Arrays have at most %d dimensions.", SHP_MAX));
+    if (shp_size(&d.shape) && !(has_matrices(m->a) && has_matrices(m->b)))
+        TRY(err_set(ERR_ARG, "[gather_mm] Indices into an empty array."));
+    d.shape.d[d.shape.ndim++] = dim_from_end(m->a, 2);
+    d.shape.d[d.shape.ndim++] = dim_from_end(m->b, 1);
+    TRY(few_dims(m, s));
+    in[0] = m->a;
+    in[1] = m->b;
+    TRY(arr_new_op(out, .op = OP_GATHER_MM, .strm = s, .in = in, .n_in = 4, .params = &p,
+                   .params_size = sizeof p, .out = &d));
+out:
+    arr_unref_all(numbers, 2);
+    arr_unref_all(in + 2, 2);
+    return err;
+}
+
+enum err ops_gather_mm(struct arr **out, struct arr *a, struct arr *b,
+                       const struct ops_gather_mm *g, struct strm *s)
+{
+    enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
+    struct operands m;
+    struct arr *x = NULL;
+    enum err err;
+
+    if (!g->lhs_indices && !g->rhs_indices)
+        return ops_matmul(out, a, b, s);
+    if ((err = operands_init(&m, a, b, "gather_mm", s)))
+        return err;
+    if (!dt_is_float(t))
+        TRY(err_set(ERR_ARG,
+                    "[gather_mm] Only real floating point types are supported but %s and %s were "
+                    "provided which results in %s, which is not a real floating point type.",
+                    dt_name(dtype_of(a)), dt_name(dtype_of(b)), dt_name(t)));
+    TRY(operands_cast(&m, t, s));
+    TRY(gather_node(&x, &m, g, s));
+    TRY(drop_vector_dims(out, x, &m, s));
+out:
+    operands_fini(&m);
+    arr_unref(&x);
+    return err;
+}
+
 /* ---- sums of products over chosen axes ---- */
 
 /* The axes that are not in sum, ascending. */

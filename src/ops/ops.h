@@ -282,6 +282,13 @@ struct ops_addmm { /* alpha * a @ b + beta * c */
     float alpha, beta;
 };
 MUST_CHECK enum err ops_addmm(struct arr **out, const struct ops_addmm *m, struct strm *s);
+/* For each pair of indices, which broadcast, the product of that matrix of a and of b. */
+struct ops_gather_mm {
+    struct arr *lhs_indices, *rhs_indices; /* NULL: all matrices in order */
+    bool sorted;
+};
+MUST_CHECK enum err ops_gather_mm(struct arr **out, struct arr *a, struct arr *b,
+                                  const struct ops_gather_mm *g, struct strm *s);
 /* Sum of products over pairs of axes: what is left of a, then what is left of b. */
 struct ops_tensordot {
     struct arr *a, *b;
@@ -364,13 +371,6 @@ struct ops_sdpa {
     struct arr *mask, *sinks; /* may be NULL */
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
-
-/* For each pair of indices, which broadcast, the product of that matrix of a and of b. */
-struct ops_gather_mm {
-    struct arr *lhs_indices, *rhs_indices; /* NULL: all matrices in order */
-};
-MUST_CHECK enum err ops_gather_mm(struct arr **out, struct arr *a, struct arr *b,
-                                  const struct ops_gather_mm *g, struct strm *s);
 
 /* ---- random numbers (contract section 8) ----
  * key NULL draws from the calling thread's sequence. */

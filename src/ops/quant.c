@@ -394,35 +394,6 @@ out:
     return err;
 }
 
-/* The caller's indices, or all matrices of a in order. */
-static enum err matrix_numbers(struct arr **out, struct arr *indices, const struct arr *a,
-                               struct strm *s)
-{
-    struct shp batch;
-    struct arr *x = NULL;
-    int32_t total;
-    enum err err;
-
-    arr_shape(&batch, a);
-    if (a->ndim < 2)
-        return err_set(ERR_ARG,
-                       "[gather_qmm] Input must have at least two dimensions but got input with "
-                       "shape %s.",
-                       shp_text(&batch));
-    if (indices && !dt_is_integer(dtype_of(indices)))
-        return err_set(ERR_ARG,
-                       "[gather_qmm] Got indices with invalid dtype. Indices must be integral.");
-    if (indices)
-        return ops_astype(out, indices, DT_UINT32, s);
-    batch.ndim -= 2;
-    TRY(ops_merged_dim(&total, batch.d, batch.ndim, "gather"));
-    TRY(ops_arange(&x, &(struct arange_params){ 0, total, 1 }, DT_UINT32, s));
-    TRY(ops_reshape(out, x, shp_ints(&batch), s));
-out:
-    arr_unref(&x);
-    return err;
-}
-
 enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                         const struct ops_gather_qmm *g, struct strm *s)
 {
@@ -436,8 +407,8 @@ enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed
     if (!g->lhs_indices && !g->rhs_indices)
         return ops_quantized_matmul(out, x, w, g->transpose, s);
     TRY(product_init(&m, x, w, "gather_qmm", s));
-    TRY(matrix_numbers(&numbers[0], g->lhs_indices, x, s));
-    TRY(matrix_numbers(&numbers[1], g->rhs_indices, w->w, s));
+    TRY(ops_matrix_numbers(&numbers[0], g->lhs_indices, x, "gather_qmm", s));
+    TRY(ops_matrix_numbers(&numbers[1], g->rhs_indices, w->w, "gather_qmm", s));
     TRY(ops_align(m.in + m.n_in, numbers, DT_UINT32, &d.shape, s));
     m.n_in += 2;
     if (d.shape.ndim + 2 > SHP_MAX)

@@ -282,6 +282,51 @@ def addmm_rows(rng):
                   [1.0, 1.0], scale=matmul_scale(x, y))
 
 
+def gather_mm_row(a, b, left, right, is_sorted=False):
+    def numbered(x, given):
+        batch = x.shape[:-2]
+        return given.values if given else np.arange(int(np.prod(batch))).reshape(batch)
+
+    x, y = wide(a.values), wide(b.values)
+    left_at, right_at = np.broadcast_arrays(numbered(x, left), numbered(y, right))
+    x, y = (m.reshape((int(np.prod(m.shape[:-2])),) + m.shape[-2:])[at]
+            for m, at in ((x, left_at), (y, right_at)))
+    return Row("gather_mm", [a, b, left, right], [(cast(product(x, y), a.dtype), a.dtype)],
+               [int(is_sorted)], scale=matmul_scale(x, y))
+
+
+# a, b, lhs_indices, rhs_indices
+GATHER_MM = [((3, 4, 5), (6, 5, 7), [2, 0, 1, 1], [5, 5, 0, 3]),
+             ((7, 1, 1, 40), (5, 40, 24), None, [[0, 4], [3, 3], [1, 2], [0, 1], [4, 4], [2, 2], [1, 0]]),
+             ((4, 1, 64), (5, 64, 33), [[0], [3], [2]], [0, 4, 1, 1]),
+             ((5, 3, 20), (5, 20, 9), [4, 1, 1, 0, 2], None), ((6, 20, 1), (2, 1, 300), None, [1, 0, 0, 1, 0, 1]),
+             ((2, 3, 40, 48), (3, 2, 48, 50), [5, 0, 3], [1, 4, 4]), ((2, 70, 64), (3, 64, 96), [1, 0], [2, 0]),
+             ((9, 4), (3, 4, 6), [0, 0, 0], [2, 0, 1]), ((2, 9, 16), (16, 2), [[1], [0]], 0),
+             ((3, 4, 0), (2, 0, 5), [1, 2], [0, 1]), ((3, 4, 5), (2, 5, 6), np.zeros((0, 2), int), 1),
+             ((3, 0, 5), (2, 5, 6), [1, 2], 1), ((2, 2, 9000), (2, 9000, 3), [1, 0, 1], [0, 1, 1])]
+
+
+def gather_mm_rows(rng):
+    def numbers(at, dtype="uint32", layout="row"):
+        return None if at is None else laid_out(np.array(at, dtype), dtype, layout)
+
+    for dtype in FLOATS:
+        for sa, sb, left, right in GATHER_MM if dtype in ("float32", "float16") else GATHER_MM[:6]:
+            a, b = Arr(sample(rng, dtype, sa), dtype), Arr(sample(rng, dtype, sb), dtype)
+            yield gather_mm_row(a, b, numbers(left), numbers(right, "int32"))
+    for la in LAYOUTS:
+        for lb in LAYOUTS:
+            a = laid_out(sample(rng, "float32", (2, 3, 4, 20)), "float32", la)
+            b = laid_out(sample(rng, "float32", (3, 20, 11)), "float32", lb)
+            yield gather_mm_row(a, b, numbers([5, 0, 3], "int64", lb), numbers([2, 2, 1], "uint8", la))
+    a = laid_out(sample(rng, "bfloat16", (12, 1, 64)), "bfloat16", "row")
+    b = laid_out(sample(rng, "bfloat16", (5, 64, 48)), "bfloat16", "transposed")
+    yield gather_mm_row(a, b, None, numbers([0, 0, 0, 1, 1, 1, 1, 3, 3, 4, 4, 4]), True)
+    a, b = (Arr(sample(rng, "float32", (1,) * 15 + (2, 1, 2, 3, 4)), "float32") for _ in range(2))
+    b = Arr(b.values.reshape((1,) * 15 + (2, 1, 2, 4, 3)), "float32")
+    yield gather_mm_row(a, b, numbers([3, 0]), numbers([1, 2]))
+
+
 def inner_rows(rng):
     for sa, sb in (((5,), (5,)), ((3, 5), (5,)), ((3, 5), (4, 5)), ((2, 3, 5), (4, 5))):
         a, b = Arr(sample(rng, "float32", sa), "float32"), Arr(sample(rng, "float32", sb), "float32")
@@ -413,5 +458,5 @@ def rows(rng):
             ("reduce", [*reduction_rows(rng), *special_rows(rng), *spread_rows(rng)]),
             ("arg_reduce", [*arg_rows(rng)]),
             ("softmax", [*softmax_rows(rng)]),
-            ("matmul", [*matmul_rows(rng), *addmm_rows(rng), *inner_rows(rng)]),
+            ("matmul", [*matmul_rows(rng), *addmm_rows(rng), *gather_mm_rows(rng), *inner_rows(rng)]),
             ("random", [*bits_rows(rng), *distribution_rows(rng)])]

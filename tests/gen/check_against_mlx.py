@@ -149,6 +149,11 @@ def special_calls(mx):
         return mx.gather_qmm(*i, transpose=bool(p[0][0]), **sizes(*p[1:3]), mode=p[3],
                              sorted_indices=bool(p[4][0]))
 
+    def gathered_matmul(i, p):
+        if i[0].dtype != mx.float32:  # all that MLX's CPU has
+            raise Unreachable
+        return mx.gather_mm(*i, sorted_indices=bool(p[0][0]))
+
     def rope(i, p, offset, freqs):
         return mx.fast.rope(i[0], p[0][0], traditional=bool(p[1][0]),
                             base=p[3] if p[2][0] else None, scale=p[4], offset=offset, freqs=freqs)
@@ -206,6 +211,7 @@ def special_calls(mx):
         "reshape": lambda i, p: mx.reshape(i[0], p[0]),
         "broadcast_to": lambda i, p: mx.broadcast_to(i[0], p[0]),
         "unflatten": lambda i, p: mx.unflatten(i[0], p[0][0], p[1]),
+        "gather_mm": gathered_matmul,
         "addmm": lambda i, p: mx.addmm(*i, p[0], p[1]),
         "divmod": lambda i, p: mx.divmod(*i),
         "random_key": lambda i, p: r.key(p[0][0]),

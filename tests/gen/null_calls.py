@@ -37,7 +37,8 @@ OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "n
             ("mlx_quantize", "global_scale"), ("mlx_dequantize", "global_scale"),
             ("mlx_dequantize", "biases"), ("mlx_quantized_matmul", "biases"),
             ("mlx_gather_qmm", "biases"), ("mlx_gather_qmm", "lhs_indices"),
-            ("mlx_gather_qmm", "rhs_indices")}
+            ("mlx_gather_qmm", "rhs_indices"), ("mlx_gather_mm", "lhs_indices"),
+            ("mlx_gather_mm", "rhs_indices")}
 OPTIONAL_RANDOM = {"key", "loc", "scale"}  # of distributions
 OPTIONAL_FAST = {"weight", "bias", "freqs", "mask_arr", "sinks"}  # of fused ops
 NO_STATUS = {"mlx_array_dim"}  # returns a value that happens to be an int

@@ -9,6 +9,7 @@
 #include "core/array.h"
 #include "core/eval.h"
 #include "core/gate.h"
+#include "core/memory.h"
 #include "core/op.h"
 #include "core/stat.h"
 #include "core/stream.h"
@@ -29,7 +30,7 @@ struct product_case {
     int32_t m, n, k;
     int32_t batch[2]; /* 0: as 1, and without a dimension if both are */
     struct side a, b, c;
-    bool is_addmm;
+    bool is_addmm, is_gather;
     float alpha, beta;
     bool is_real; /* random reals and a tolerance instead of integers */
 };
@@ -161,17 +162,53 @@ static const double *at(const struct operand *o, const int64_t i[4])
     return o->value + 2 * index;
 }
 
+/* The numbers by which a gather's product i finds the matrices of its operands. */
+static uint32_t matrix_number(const struct product_case *c, int64_t i, int operand)
+{
+    int64_t n = (int64_t)MAX(c->batch[0], 1) * MAX(c->batch[1], 1);
+
+    return (uint32_t)((operand ? i * i + 2 : 5 * i + 1) % n);
+}
+
+static struct arr *new_numbers(const struct product_case *c, int operand)
+{
+    struct shp shape = shape_of(c, 1, 1);
+    uint32_t numbers[64];
+    struct arr *out = NULL;
+
+    shape.ndim -= 2;
+    assert_true(shp_size(&shape) <= ARRAY_LEN(numbers));
+    for (size_t i = 0; i < shp_size(&shape); i++)
+        numbers[i] = matrix_number(c, (int64_t)i, operand);
+    assert_ok(arr_new_data(&out, numbers, &shape, DT_UINT32));
+    return out;
+}
+
 /* ---- reference ---- */
+
+/* Batch indices of an operand for those of the result. */
+static void batch_of(int64_t out[2], const struct product_case *c, const int64_t i[2], int operand)
+{
+    int64_t inner = MAX(c->batch[1], 1), number = i[0] * inner + i[1];
+
+    if (c->is_gather)
+        number = matrix_number(c, number, operand);
+    out[0] = number / inner;
+    out[1] = number % inner;
+}
 
 /* Element i of the result before rounding to the dtype. */
 static void reference(double out[2], const struct product_case *c, const struct operand o[3],
                       const int64_t i[4])
 {
     double re = 0, im = 0;
+    int64_t in[2][2];
 
+    batch_of(in[0], c, i, 0);
+    batch_of(in[1], c, i, 1);
     for (int32_t k = 0; k < c->k; k++) {
-        const double *a = at(&o[0], (int64_t[]){ i[0], i[1], i[2], k });
-        const double *b = at(&o[1], (int64_t[]){ i[0], i[1], k, i[3] });
+        const double *a = at(&o[0], (int64_t[]){ in[0][0], in[0][1], i[2], k });
+        const double *b = at(&o[1], (int64_t[]){ in[1][0], in[1][1], k, i[3] });
         re += a[0] * b[0] - a[1] * b[1];
         im += a[0] * b[1] + a[1] * b[0];
     }
@@ -245,11 +282,31 @@ static void check_result(const struct product_case *c, const struct operand o[3]
 
 /* ---- one case ---- */
 
+static enum err new_product(struct arr **out, const struct product_case *c,
+                            const struct operand o[3])
+{
+    struct addmm_params p = { c->alpha, c->beta };
+    struct gather_mm_params gather = { 0 };
+    struct out_desc d = { shape_of(c, c->m, c->n), c->dtype };
+    struct arr *in[4] = { o[0].arr, o[1].arr, o[2].arr, NULL };
+    enum err err;
+
+    if (!c->is_gather)
+        return arr_new_op(out, .op = c->is_addmm ? OP_ADDMM : OP_MATMUL, .strm = gpu, .in = in,
+                          .n_in = c->is_addmm ? 3 : 2, .params = c->is_addmm ? &p : NULL,
+                          .params_size = c->is_addmm ? sizeof p : 0, .out = &d);
+    in[2] = new_numbers(c, 0);
+    in[3] = new_numbers(c, 1);
+    err = arr_new_op(out, .op = OP_GATHER_MM, .strm = gpu, .in = in, .n_in = 4, .params = &gather,
+                     .params_size = sizeof gather, .out = &d);
+    arr_unref(&in[2]);
+    arr_unref(&in[3]);
+    return err;
+}
+
 static void run_case(const struct product_case *c)
 {
     struct operand o[3] = { 0 };
-    struct addmm_params p = { c->alpha, c->beta };
-    struct out_desc d = { shape_of(c, c->m, c->n), c->dtype };
     uint64_t before = stat_get(STAT_DISPATCHES);
     struct arr *out = NULL;
 
@@ -257,10 +314,7 @@ static void run_case(const struct product_case *c)
     make_operand(&o[1], c, c->b, (int32_t[]){ c->k, c->n });
     if (c->is_addmm)
         make_operand(&o[2], c, c->c, (int32_t[]){ c->m, c->n });
-    assert_ok(arr_new_op(&out, .op = c->is_addmm ? OP_ADDMM : OP_MATMUL, .strm = gpu,
-                         .in = (struct arr *[]){ o[0].arr, o[1].arr, o[2].arr },
-                         .n_in = c->is_addmm ? 3 : 2, .params = c->is_addmm ? &p : NULL,
-                         .params_size = c->is_addmm ? sizeof p : 0, .out = &d));
+    assert_ok(new_product(&out, c, o));
     assert_ok(eval_arrays(&out, 1, false));
     if (out->size) {
         assert_true(stat_get(STAT_DISPATCHES) > before);
@@ -344,6 +398,60 @@ static void test_batches(void **state)
         .m = 1, .n = 40, .k = 24, .batch = { 2, 12 }, .a.layout = SPREAD, .b.share = SHARE_INNER });
 }
 
+static void test_gathers(void **state)
+{
+    static const int32_t small[][3] = { { 5, 20, 12 }, { 1, 40, 24 }, { 34, 18, 9 }, { 20, 1, 8 } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(small); i++)
+        for (int a = ROW; a <= SCALAR; a++)
+            run_case(&(struct product_case){
+                .dtype = dtypes[(i + (size_t)a) % 3],
+                .m = small[i][0],
+                .n = small[i][1],
+                .k = small[i][2],
+                .batch = { 3, 2 },
+                .a = { (enum layout)a, (enum share)(a % 4) },
+                .b = { (enum layout)((a + 3) % LAYOUTS), (enum share)((size_t)a + i) % 4 },
+                .is_gather = true });
+    run_case(&(struct product_case){
+        .dtype = DT_FLOAT32, .m = 1, .n = 3, .k = 70000, .batch = { 1, 2 }, .is_gather = true });
+}
+
+/* Matrices that are chosen are read where they lie. */
+static void test_gather_copies_nothing(void **state)
+{
+    enum { MATRICES = 64, SIDE = 256, PAIRS = 48 };
+    struct arr *in[4] = { NULL }, *out = NULL;
+    struct gather_mm_params p = { 0 };
+    struct out_desc d = { { 3, { PAIRS, 1, SIDE } }, DT_FLOAT32 };
+    struct operand a = { 0 }, b = { 0 };
+    struct product_case c = { .dtype = DT_FLOAT32, .batch = { 1, PAIRS } };
+    size_t before;
+
+    (void)state;
+    make_operand(&a, &c, (struct side){ ROW, OWN }, (int32_t[]){ 1, SIDE });
+    c.batch[1] = MATRICES;
+    make_operand(&b, &c, (struct side){ ROW, OWN }, (int32_t[]){ SIDE, SIDE });
+    c.batch[1] = PAIRS;
+    assert_ok(eval_arrays((struct arr *[]){ a.arr, b.arr }, 2, false));
+    in[0] = a.arr;
+    in[1] = b.arr;
+    in[2] = new_numbers(&c, 0);
+    in[3] = new_numbers(&c, 1);
+    assert_ok(arr_new_op(&out, .op = OP_GATHER_MM, .strm = gpu, .in = in, .n_in = 4, .params = &p,
+                         .params_size = sizeof p, .out = &d));
+    memory_reset_peak();
+    before = memory_active();
+    assert_ok(eval_arrays(&out, 1, false));
+    assert_true(memory_peak() - before < (size_t)4 * SIDE * SIDE * sizeof(float));
+    arr_unref(&out);
+    arr_unref(&in[2]);
+    arr_unref(&in[3]);
+    free_operand(&a);
+    free_operand(&b);
+}
+
 static void test_addmm(void **state)
 {
     static const float factors[][2] = { { 1, 1 }, { 2, 0.5f }, { -1, 0 }, { 0, 2 } };
@@ -413,9 +521,11 @@ static void run_variant(const char *name, enum dtype t)
                                              .m = small[i][0],
                                              .n = small[i][1],
                                              .k = small[i][2],
+                                             .batch = { 1, i == 1 ? 2 : 1 },
                                              .a.layout = way & 1 ? COL : ROW,
                                              .b.layout = way & 2 ? COL : ROW,
                                              .is_addmm = i == 2,
+                                             .is_gather = i == 1,
                                              .alpha = 1,
                                              .beta = 2 });
     gate_set_text(GATE_VK_MATMUL_VARIANT, old);
@@ -487,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_long_k),       cmocka_unit_test(test_reals),
         cmocka_unit_test(test_variants),     cmocka_unit_test(test_coop_variants),
         cmocka_unit_test(test_without_gemv), cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_gathers),      cmocka_unit_test(test_gather_copies_nothing),
         cmocka_unit_test(test_no_messages),
     };
 

@@ -374,6 +374,13 @@ int mlx_matmul(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_s
 int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_array b, float alpha,
               float beta, const mlx_stream s);
 
+/* For each pair of indices, which broadcast against each other, the product of that matrix of a and
+ * that matrix of b; matrices are numbered over all dimensions but the last two. Empty indices are
+ * all matrices in order, and without any this is mlx_matmul. sorted_indices promises that the given
+ * ones ascend. Only real floating point types. */
+int mlx_gather_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices,
+                  const mlx_array rhs_indices, bool sorted_indices, const mlx_stream s);
+
 /* Sum of products over the last axis of both: shape(a) without its last, then shape(b) without its
  * last. */
 int mlx_inner(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);

@@ -1,5 +1,7 @@
 #include "backend/common/matmul_plan.h"
 
+#include "backend/common/qmm_plan.h"
+
 /* Stride of a's dimension d, counted from the last one; 0 where a is broadcast. */
 static int64_t stride_from_end(const struct arr *a, int d)
 {
@@ -12,6 +14,40 @@ static void init_side(struct mm_side *s, const struct arr *a, int64_t rows, int6
     s->cols = cols;
     s->row_stride = stride_from_end(a, 1);
     s->col_stride = stride_from_end(a, 0);
+}
+
+/* Appends the dimensions of an operand's matrices, which the other operand does not have. */
+static void add_own_dims(struct mm_plan *p, enum mm_operand i, const struct arr *a)
+{
+    const int64_t *strides = a->strides;
+    struct nest nest;
+    struct shp batch;
+
+    arr_shape(&batch, a);
+    batch.ndim -= 2;
+    shp_collapse(&nest, &batch, &strides, 1);
+    for (int d = 0; d < nest.ndim; d++, p->n_dims++) {
+        p->dim[p->n_dims] = nest.dim[d];
+        p->side[i].batch[p->n_dims] = nest.stride[0][d];
+        p->side[MM_B - i].batch[p->n_dims] = 0;
+    }
+}
+
+static void init_gather(struct mm_plan *p, const struct exec *x)
+{
+    const struct arr *out = x->out[0];
+
+    p->n_dims = 0;
+    p->n_batch = 1;
+    for (int d = 0; d < out->ndim - 2; d++)
+        p->n_batch *= out->shape[d];
+    add_own_dims(p, MM_A, x->in[MM_A]);
+    p->n_dims_b = p->n_dims;
+    add_own_dims(p, MM_B, x->in[MM_B]);
+    p->n_dims_b = p->n_dims - p->n_dims_b;
+    p->n_a = p->n_b = 1;
+    for (int d = 0; d < p->n_dims; d++)
+        *(d < p->n_dims - p->n_dims_b ? &p->n_a : &p->n_b) *= p->dim[d];
 }
 
 static void init_batch(struct mm_plan *p, const struct exec *x)
@@ -45,12 +81,16 @@ void mm_plan_init(struct mm_plan *p, const struct exec *x)
     p->m = out->shape[out->ndim - 2];
     p->n = out->shape[out->ndim - 1];
     p->k = a->shape[a->ndim - 1];
-    p->n_sides = x->n_in;
+    p->is_gather = x->node->op == OP_GATHER_MM;
+    p->n_sides = p->is_gather ? MM_C : x->n_in;
     init_side(&p->side[MM_A], x->in[MM_A], p->m, p->k);
     init_side(&p->side[MM_B], x->in[MM_B], p->k, p->n);
     if (p->n_sides > MM_C)
         init_side(&p->side[MM_C], x->in[MM_C], p->m, p->n);
-    init_batch(p, x);
+    if (p->is_gather)
+        init_gather(p, x);
+    else
+        init_batch(p, x);
 }
 
 static bool fits_i32(int64_t v)
@@ -108,7 +148,7 @@ static bool rows_continue(struct mm_side *s, int64_t batch_stride)
 
 void mm_plan_fold(struct mm_plan *p)
 {
-    while (p->n_dims > 0) {
+    while (p->n_dims > 0 && !p->is_gather) {
         int d = p->n_dims - 1;
         int64_t dim = p->dim[d];
         if (p->side[MM_B].batch[d] != 0 || p->m * dim > INT32_MAX)
@@ -137,4 +177,39 @@ int64_t mm_batch_offset(const struct mm_plan *p, enum mm_operand operand, int64_
         i /= p->dim[d];
     }
     return offset;
+}
+
+int64_t mm_pair(const struct mm_plan *p, uint32_t left, uint32_t right)
+{
+    return MIN((int64_t)left, p->n_a - 1) * p->n_b + MIN((int64_t)right, p->n_b - 1);
+}
+
+enum err mm_numbers_init(struct mm_numbers *n, const struct exec *x)
+{
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < 2; i++) {
+        n->in[i] = x->in[MM_C + i];
+        if (!(n->in[i]->flags & LAYOUT_ROW))
+            TRY(qmm_dense(&n->in[i], &n->copies[i], x->strm));
+    }
+out:
+    return err;
+}
+
+enum err mm_numbers_hold(const struct mm_numbers *n, struct strm *s)
+{
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < 2; i++)
+        if (n->copies[i] && n->copies[i]->buf)
+            TRY(s->be->hold(s, &n->copies[i]->buf, 1));
+out:
+    return err;
+}
+
+void mm_numbers_fini(struct mm_numbers *n)
+{
+    for (int i = 0; i < 2; i++)
+        arr_unref(&n->copies[i]);
 }

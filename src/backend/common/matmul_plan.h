@@ -2,7 +2,10 @@
  *
  * A product is out[batch] = a[batch] x b[batch] (+ c[batch]) over a nest of batch dimensions. Each
  * operand is described by element strides; nothing is moved here. A backend initialises the plan,
- * packs what it cannot read as it lies, and then folds the batch. */
+ * packs what it cannot read as it lies, and then folds the batch.
+ *
+ * A gather multiplies pairs of matrices that two arrays of numbers choose. Its batch dimensions are
+ * those of a, over which b is broadcast, and then those of b, over which a is. */
 #pragma once
 
 #include "backend/backend.h"
@@ -20,7 +23,10 @@ struct mm_plan {
     int64_t m, n, k;
     int n_dims; /* batch dimensions after merging, outermost first */
     int64_t dim[SHP_MAX];
-    int64_t n_batch;                  /* product of dim */
+    int64_t n_batch; /* product of dim; of a gather the number of pairs */
+    bool is_gather;
+    int n_dims_b;                     /* gather: how many of n_dims are b's */
+    int64_t n_a, n_b;                 /* gather: matrices there are */
     int n_sides;                      /* 2, or 3 with c */
     struct mm_side side[MM_OPERANDS]; /* a is m x k, b is k x n, c is m x n */
 };
@@ -32,7 +38,8 @@ struct mm_layout {
     int64_t ld;
 };
 
-/* Shapes and strides of x: inputs a, b and for AddMM c, all broadcastable to the output. */
+/* Shapes and strides of x: inputs a, b and for AddMM c, all broadcastable to the output; for
+ * GatherMM a, b and the numbers of their matrices. */
 void mm_plan_init(struct mm_plan *p, const struct exec *x);
 
 /* False if neither stride is one, or the other does not fit 32 bits: the operand must be packed. A
@@ -55,3 +62,16 @@ void mm_plan_fold(struct mm_plan *p);
 
 /* Element offset of an operand's matrix for batch number i (row-major over dim). */
 int64_t mm_batch_offset(const struct mm_plan *p, enum mm_operand operand, int64_t i);
+/* The batch number of a gather's pair; numbers past the last matrix mean that one. */
+int64_t mm_pair(const struct mm_plan *p, uint32_t left, uint32_t right);
+
+/* The numbers of a gather's matrices, a's and b's, as dense arrays: inputs or copies of them, which
+ * are encoded. To be finished in any case, after the last use. */
+struct mm_numbers {
+    struct arr *in[2];
+    struct arr *copies[2]; /* owned */
+};
+MUST_CHECK enum err mm_numbers_init(struct mm_numbers *n, const struct exec *x);
+/* Keeps the copies alive for the work encoded so far. */
+MUST_CHECK enum err mm_numbers_hold(const struct mm_numbers *n, struct strm *s);
+void mm_numbers_fini(struct mm_numbers *n);

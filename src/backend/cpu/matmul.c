@@ -18,6 +18,7 @@
 struct task {
     struct mm_plan plan;
     struct cpu_src in[MM_OPERANDS];
+    struct cpu_src numbers[2]; /* of a gather's matrices */
     char *out;
     uint8_t type, wide_type; /* enum dtype; wide_type is what BLAS computes in */
     float alpha, beta;
@@ -26,6 +27,7 @@ struct task {
 struct job {
     const struct task *t;
     const char *in[MM_OPERANDS];
+    const uint32_t *numbers[2];
     size_t item, wide;
     int64_t block_rows;
     _Atomic int failed; /* enum err */
@@ -142,10 +144,13 @@ struct part {
 static const char *operand_at(const struct job *j, enum mm_operand i, const struct part *part)
 {
     const struct mm_plan *p = &j->t->plan;
-    int64_t offset = mm_batch_offset(p, i, part->batch);
+    int64_t batch = part->batch, offset;
 
     if (!j->in[i]) /* no bytes: k is 0 */
         return NULL;
+    if (p->is_gather)
+        batch = mm_pair(p, j->numbers[MM_A][batch], j->numbers[MM_B][batch]);
+    offset = mm_batch_offset(p, i, batch);
     if (i != MM_B)
         offset += part->first * p->side[i].row_stride;
     return j->in[i] + offset * (int64_t)j->item;
@@ -222,6 +227,8 @@ static enum err run_task(void *payload)
     pthread_once(&once, use_all_threads);
     for (int i = 0; i < plan->n_sides; i++)
         TRY(cpu_src_host(&j.in[i], &t->in[i]));
+    for (int i = 0; plan->is_gather && i < 2; i++)
+        TRY(cpu_src_host((const char **)&j.numbers[i], &t->numbers[i]));
     j.item = dt_size((enum dtype)t->type);
     j.wide = dt_size((enum dtype)t->wide_type);
     if (t->type != t->wide_type)
@@ -242,6 +249,7 @@ enum err cpu_matmul(const struct exec *x)
     struct arr *out = x->out[0];
     enum dtype type = (enum dtype)out->dtype;
     struct task t = { .type = out->dtype, .alpha = 1.0f };
+    struct mm_numbers numbers = { 0 };
     enum err err = ERR_OK;
 
     if (!dt_is_inexact(type))
@@ -257,9 +265,16 @@ enum err cpu_matmul(const struct exec *x)
     t.out = cpu_dst(out);
     mm_plan_init(&t.plan, x);
     mm_plan_fold(&t.plan);
-    for (int i = 0; i < x->n_in; i++)
+    for (int i = 0; i < t.plan.n_sides; i++)
         t.in[i] = cpu_src(x->in[i]);
-    err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
+    if (t.plan.is_gather) {
+        TRY(mm_numbers_init(&numbers, x));
+        t.numbers[MM_A] = cpu_src(numbers.in[MM_A]);
+        t.numbers[MM_B] = cpu_src(numbers.in[MM_B]);
+    }
+    TRY(cpu_enqueue(x->strm, run_task, &t, sizeof t));
+    TRY(mm_numbers_hold(&numbers, x->strm));
 out:
+    mm_numbers_fini(&numbers);
     return err;
 }

@@ -31,6 +31,7 @@ struct product {
     struct mm_layout layout[2];
     struct arr *in[MM_OPERANDS];     /* what the kernels read: an input or its packed copy */
     struct arr *packed[MM_OPERANDS]; /* the copies, owned */
+    struct mm_numbers numbers;       /* of a gather */
     struct mm_choice choice;
     bool gave_way; /* the choice cannot be run, there is another */
     struct vk_enc *enc;
@@ -135,7 +136,8 @@ static struct mm_problem problem_of(const struct product *p)
                             .m = p->plan.m,
                             .n = p->plan.n,
                             .k = p->plan.k,
-                            .n_batch = p->plan.n_batch };
+                            .n_batch = p->plan.n_batch,
+                            .is_gather = p->plan.is_gather };
     int64_t chunk = 16 / (int64_t)dt_size(p->dtype);
 
     for (int i = MM_A; i <= MM_B; i++) {
@@ -153,10 +155,19 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
 {
     const struct mm_plan *plan = &p->plan;
     struct mm_batch_args args = { .ndim = (uint32_t)plan->n_dims };
+    enum err err = ERR_OK;
 
     p->batch = 0;
-    if (plan->n_dims <= 1)
+    if (plan->is_gather ? !plan->k : plan->n_dims <= 1)
         return ERR_OK;
+    if (plan->is_gather) {
+        TRY(vk_enc_read(p->enc, &args.lhs, p->numbers.in[MM_A]));
+        TRY(vk_enc_read(p->enc, &args.rhs, p->numbers.in[MM_B]));
+        args.ndim_b = (uint32_t)plan->n_dims_b;
+        args.n_pairs = (uint32_t)plan->n_batch;
+        args.n_a = (uint32_t)plan->n_a;
+        args.n_b = (uint32_t)plan->n_b;
+    }
     for (int d = 0; d < plan->n_dims; d++) {
         int from = plan->n_dims - 1 - d;
         args.dim[d] = (uint32_t)plan->dim[from];
@@ -164,7 +175,9 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
             args.stride[i * WALK_MAX + d] = plan->side[order[i]].batch[from];
         args.stride[2 * WALK_MAX + d] = p->is_scaled ? plan->side[MM_C].batch[from] : 0;
     }
-    return vk_enc_args(p->enc, &p->batch, &args, sizeof args);
+    TRY(vk_enc_args(p->enc, &p->batch, &args, sizeof args));
+out:
+    return err;
 }
 
 static int64_t batch_stride(const struct product *p, enum mm_operand i)
@@ -431,16 +444,20 @@ enum err vk_matmul(const struct exec *x)
         p.alpha = params->alpha;
         p.beta = params->beta;
     }
-    for (int i = 0; i < x->n_in; i++)
-        p.in[i] = x->in[i];
     TRY(arr_alloc(x->out[0], x->strm->be));
     mm_plan_init(&p.plan, x);
+    for (int i = 0; i < p.plan.n_sides; i++)
+        p.in[i] = x->in[i];
+    if (p.plan.is_gather)
+        TRY(mm_numbers_init(&p.numbers, x));
     TRY(prepare(&p));
     TRY(pick_and_run(&p));
     for (int i = 0; i < MM_OPERANDS; i++)
         if (p.packed[i])
             TRY(hold(&p, (enum mm_operand)i));
+    TRY(mm_numbers_hold(&p.numbers, x->strm));
 out:
+    mm_numbers_fini(&p.numbers);
     for (int i = 0; i < MM_OPERANDS; i++)
         arr_unref(&p.packed[i]);
     return err;

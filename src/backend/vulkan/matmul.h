@@ -24,6 +24,7 @@ struct mm_problem {
     bool along_k[2]; /* a, b: unit stride along k */
     int64_t ld[2];   /* leading dimensions */
     bool aligned[2]; /* rows begin at multiples of 16 bytes, and have whole chunks of them */
+    bool is_gather;  /* operands hold more matrices than are used: packing them is waste */
 };
 
 /* A gemv sees one operand as the matrix and the other as a few vectors. */

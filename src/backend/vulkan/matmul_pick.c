@@ -198,14 +198,16 @@ static enum variant_reason judge_coop(const struct geometry *g, const struct mm_
 {
     int64_t least = MIN(MIN(q->m, q->n), q->k);
     int64_t reach = MAX(MAX(g->m, g->n), g->step) * 2;
+    bool is_direct = q->aligned[0] && q->aligned[1];
 
     for (int i = 0; i < 2; i++) {
         int64_t ld = q->aligned[i] ? q->ld[i] : (i == 0 ? q->k : q->n) + 8;
         if (ld > INT32_MAX / reach || ld < -INT32_MAX / reach)
             return VARIANT_LAYOUT;
     }
-    return least >= (q->aligned[0] && q->aligned[1] ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS
-                                                                                  : VARIANT_SIZE;
+    if (q->is_gather && !is_direct)
+        return VARIANT_LAYOUT;
+    return least >= (is_direct ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS : VARIANT_SIZE;
 }
 
 /* The kernel can run it. */

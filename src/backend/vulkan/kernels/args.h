@@ -54,11 +54,16 @@ struct probe_args {
 /* ---- matrix products: dst = alpha * a x b + beta * c for every batch ---- */
 
 /* Batch dimensions, innermost first: strides of a, b and c in elements, WALK_MAX of each. (Upwards,
- * because llvmpipe of Mesa 26 reads one entry past the end of a loop.) */
+ * because llvmpipe of Mesa 26 reads one entry past the end of a loop.) A gather has those of b,
+ * then those of a: its n_pairs products take matrices numbered by rhs and lhs, which are below n_b
+ * and n_a. */
 struct mm_batch_args {
+    A_ADDR lhs, rhs; /* 0: no gather */
     A_I64 stride[3 * WALK_MAX];
     A_U32 dim[WALK_MAX];
     A_U32 ndim;
+    A_U32 ndim_b; /* of ndim, gathers only */
+    A_U32 n_pairs, n_a, n_b;
     A_U32 reserved;
 };
 
@@ -437,7 +442,7 @@ struct transpose_args {
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
-static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 8, "padding");
+static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
 static_assert(sizeof(struct gemm_args) == 120, "padding");
 static_assert(sizeof(struct gemv_args) == 120, "padding");
 static_assert(sizeof(struct splitk_args) == 80, "padding");

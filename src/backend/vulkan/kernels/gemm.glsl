@@ -17,18 +17,28 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer MmB
     mm_batch_args v;
 };
 
-// Element offsets of a, b and c for a batch. `one` holds the strides of a single batch dimension.
+// Element offsets of a, b and c for a batch, which may lie past the last one. `one` holds the strides
+// of a single batch dimension.
 i64vec3 mm_batch_offsets(uint64_t address, i64vec3 one, uint batch)
 {
     if (address == 0ul)
         return one * int64_t(batch);
     MmBatch b = MmBatch(address);
     i64vec3 at = i64vec3(0l);
+    uint number = batch, left = 0u, n_right = b.v.ndim;
+    if (b.v.lhs != 0ul) {
+        batch = min(batch, b.v.n_pairs - 1u);
+        left = min(U32Buf(b.v.lhs).v[batch], b.v.n_a - 1u);
+        number = min(U32Buf(b.v.rhs).v[batch], b.v.n_b - 1u);
+        n_right = b.v.ndim_b;
+    }
     for (uint d = 0u; d < b.v.ndim; d++) {
-        uint next = batch / b.v.dim[d];
-        int64_t i = int64_t(batch - next * b.v.dim[d]);
+        if (d == n_right)
+            number = left;
+        uint next = number / b.v.dim[d];
+        int64_t i = int64_t(number - next * b.v.dim[d]);
         at += i * i64vec3(b.v.stride[d], b.v.stride[WALK_MAX + d], b.v.stride[2 * WALK_MAX + d]);
-        batch = next;
+        number = next;
     }
     return at;
 }
