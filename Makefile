@@ -42,6 +42,12 @@ $(BUILD)/tokenizers/.tried: tools/get_tokenizers.sh | bootstrap
 	    echo "going on with the stored ids of tests/data (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
+# A real model for one test, likewise.
+$(BUILD)/smollm2/.tried: tools/get_smollm2.sh | bootstrap
+	@tools/get_smollm2.sh $(BUILD)/smollm2 || \
+	    echo "going on without the test cli_generate_gguf (make clean tries again)"
+	@mkdir -p $(@D) && touch $@
+
 configure: bootstrap $(BUILD)/toolchain/.tried
 	@cmake -S . -B $(BUILD) -G Ninja -DMLX_WERROR=ON $(CMAKE_ARGS)
 
@@ -51,7 +57,7 @@ run: configure
 	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
 	    --temp 0.7 --seed 7 --max-tokens 200
 
-test: $(BUILD)/tokenizers/.tried all
+test: $(BUILD)/tokenizers/.tried $(BUILD)/smollm2/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
 
 quick: $(BUILD)/tokenizers/.tried all

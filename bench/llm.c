@@ -12,18 +12,20 @@
 #include "core/stat.h"
 #include "core/stream.h"
 #include "lm/generate.h"
+#include "lm/parts.h"
 #include "lm/shapes.h"
 
 #define MAX_LIST 8
 #define MAX_REPEATS 100
 
 static const char usage[] =
-    "usage: mlx bench llm (--model DIR | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
+    "usage: mlx bench llm (--model PATH | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
     "                     [--repeat N] [--chunk N] [--device cpu|gpu] [--json]\n"
     "\n"
     "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so "
     "many\n"
-    "tokens of context (depth). SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
+    "tokens of context (depth). PATH: a model folder in MLX's format, or a GGUF file.\n"
+    "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
 
 struct list {
@@ -235,24 +237,22 @@ static enum err eval_weight(struct arr *w, void *data)
 
 static enum err open_model(struct subject *s, const struct options *o)
 {
-    struct lm_config config = { 0 };
-    struct lm_weights *src = NULL;
+    struct parts parts = { .tok = NULL };
     enum err err;
 
+    TRY(dev_set_default((struct dev){ .type = o->device }));
     TRY(strm_default(&s->stream, (struct dev){ .type = o->device }));
     if (o->random) {
-        TRY(shapes_config(&config, o->random));
-        TRY(weights_random(&src, &config, 0, s->stream));
+        TRY(shapes_config(&parts.config, o->random));
+        TRY(weights_random(&parts.weights, &parts.config, 0, s->stream));
     } else {
-        TRY(config_load(&config, o->model));
-        TRY(weights_open_folder(&src, o->model, s->stream));
+        TRY(parts_open(&parts, o->model, PARTS_MODEL, s->stream));
     }
-    TRY(model_new(&s->model, &config, src));
+    TRY(model_new(&s->model, &parts.config, parts.weights));
     TRY(model_each_weight(s->model, eval_weight, NULL));
     err = cache_init(&s->cache, s->model->config.layers);
 out:
-    weights_destroy(&src);
-    config_fini(&config);
+    parts_fini(&parts);
     return err;
 }
 

@@ -3,13 +3,15 @@
 
 #include "cli/cli.h"
 #include "core/mem.h"
-#include "lm/tokenizer.h"
+#include "core/stream.h"
+#include "lm/parts.h"
 
 static const char usage_text[] =
-    "usage: mlx tokenize --model DIR [--no-special] [--decode] TEXT\n\n"
+    "usage: mlx tokenize --model PATH [--no-special] [--decode] TEXT\n\n"
     "Prints the token ids of TEXT on one line, with those that begin and end a text\n"
     "unless --no-special. With --decode TEXT is a list of ids and their text is\n"
-    "printed. TEXT is read from standard input if it is \"-\". DIR holds tokenizer.json.\n";
+    "printed. TEXT is read from standard input if it is \"-\". PATH is a folder with\n"
+    "tokenizer.json, or a GGUF file.\n";
 
 struct options {
     const char *model, *text;
@@ -109,7 +111,8 @@ out:
 int cmd_tokenize(int argc, char **argv)
 {
     struct options o = { 0 };
-    struct tok *t = NULL;
+    struct parts parts = { .tok = NULL };
+    struct strm *s;
     struct str text = { 0 };
     enum err err;
 
@@ -117,13 +120,14 @@ int cmd_tokenize(int argc, char **argv)
         fputs(usage_text, o.help ? stdout : stderr);
         return o.help ? 0 : 1;
     }
-    TRY(tok_load(&t, o.model));
+    TRY(strm_default(&s, (struct dev){ .type = DEV_CPU }));
+    TRY(parts_open(&parts, o.model, PARTS_TOKENIZER, s));
     TRY(read_text(&text, o.text));
-    TRY(o.decode ? print_text(t, &text) : print_ids(t, &text, !o.no_special));
+    TRY(o.decode ? print_text(parts.tok, &text) : print_ids(parts.tok, &text, !o.no_special));
 out:
     if (err != ERR_OK)
         fprintf(stderr, "mlx tokenize: %s\n", err_text());
-    tok_destroy(&t);
+    parts_fini(&parts);
     VEC_FINI(&text);
     return err == ERR_OK ? 0 : 1;
 }

@@ -1,9 +1,7 @@
 #include "lm/session.h"
 
-#include <sys/stat.h>
-
 #include "core/eval.h"
-#include "lm/gguf_model.h"
+#include "lm/parts.h"
 
 /* ---- opening ---- */
 
@@ -32,51 +30,6 @@ static enum err load_weight(struct arr *w, void *data)
     return err;
 }
 
-/* What a model is made of, wherever it comes from. */
-struct parts {
-    struct lm_config config;
-    struct lm_weights *weights;
-};
-
-static enum err open_folder(struct lm_session *s, struct parts *parts,
-                            const struct session_params *p)
-{
-    enum err err;
-
-    TRY(tok_load(&s->tok, p->path));
-    TRY(config_load(&parts->config, p->path));
-    err = weights_open_folder(&parts->weights, p->path, p->stream);
-out:
-    return err;
-}
-
-static enum err open_file(struct lm_session *s, struct parts *parts, const struct session_params *p)
-{
-    struct gguf g = { .metadata = { 0 } };
-    struct source *src = NULL;
-    enum err err;
-
-    TRY(source_open(&src, p->path));
-    TRY(gguf_load(&g, src, p->stream));
-    TRY(gguf_tokenizer(&s->tok, &g));
-    TRY(gguf_config(&parts->config, &g));
-    err = weights_from_gguf(&parts->weights, &g, p->path, p->stream);
-out:
-    source_unref(&src);
-    gguf_fini(&g);
-    return err;
-}
-
-static enum err open_parts(struct lm_session *s, struct parts *parts,
-                           const struct session_params *p)
-{
-    struct stat st;
-
-    if (stat(p->path, &st) != 0)
-        return err_set(ERR_ARG, "there is no model %s", p->path);
-    return S_ISDIR(st.st_mode) ? open_folder(s, parts, p) : open_file(s, parts, p);
-}
-
 static enum err load_model(struct lm_session *s, struct parts *parts,
                            const struct session_params *p)
 {
@@ -93,19 +46,20 @@ out:
 
 enum err session_open(struct lm_session *s, const struct session_params *p)
 {
-    struct parts parts = { .weights = NULL };
+    struct parts parts;
     enum err err;
 
     *s = (struct lm_session){ .stream = p->stream };
-    TRY(open_parts(s, &parts, p));
+    TRY(parts_open(&parts, p->path, PARTS_ALL, p->stream));
+    s->tok = parts.tok;
+    parts.tok = NULL;
     TRY(load_model(s, &parts, p));
     TRY(cache_init(&s->cache, s->model->config.layers));
     err = chat_create_for(&s->chat, s->tok);
     if (err == ERR_UNSUPPORTED) /* raw prompts still work */
         err = ERR_OK;
 out:
-    weights_destroy(&parts.weights);
-    config_fini(&parts.config);
+    parts_fini(&parts);
     if (err)
         session_close(s);
     return err;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # `mlx bench` says in one line what is wrong with an option, and its JSON says what was measured.
-# usage: bench_options.sh MLX
+# usage: bench_options.sh MLX MODELS
 set -u
 mlx=$1
+models=$2
 failed=0
 
 refuses() { # OPTION VALUE
@@ -32,5 +33,14 @@ for key in version device driver megabytes case best_us; do
     *"\"$key\": "*) ;;
     *) echo "no $key in: $json" && failed=1 ;;
     esac
+done
+# Models in a folder and in a file.
+for model in qwen3_4bit mistral_4bit.gguf; do
+    text=$("$mlx" bench llm --model "$models/$model" --device cpu --pp 4 --tg 2 --depth 0,3 --repeat 1) ||
+        failed=1
+    if [ "$(printf '%s\n' "$text" | grep -c '^[pt][pg][24] ')" -ne 4 ]; then
+        echo "bench llm --model $model: $text"
+        failed=1
+    fi
 done
 exit $failed

@@ -24,4 +24,14 @@ for question in "What is the capital of France?" "Write one sentence about the s
     *capital*) failed=1 ;;
     esac
 done
+
+# The other commands take the file as well.
+text='The sea, naïve and 深い: 1234'
+back=$("$mlx" tokenize --model "$file" --decode \
+    "$("$mlx" tokenize --model "$file" --no-special "$text")") || failed=1
+if [ "$back" != "$text" ]; then
+    echo "tokenize: $back"
+    failed=1
+fi
+"$mlx" bench llm --model "$file" --device cpu --pp 8 --tg 4 --depth 0 --repeat 1 || failed=1
 exit $failed

@@ -1,0 +1,58 @@
+#include "lm/parts.h"
+
+#include <sys/stat.h>
+
+#include "lm/gguf_model.h"
+
+static enum err open_folder(struct parts *p, const char *path, enum parts_wanted wanted,
+                            struct strm *s)
+{
+    enum err err = ERR_OK;
+
+    if (wanted & PARTS_TOKENIZER)
+        TRY(tok_load(&p->tok, path));
+    if (wanted & PARTS_MODEL) {
+        TRY(config_load(&p->config, path));
+        TRY(weights_open_folder(&p->weights, path, s));
+    }
+out:
+    return err;
+}
+
+static enum err open_file(struct parts *p, const char *path, enum parts_wanted wanted,
+                          struct strm *s)
+{
+    struct gguf g = { .metadata = { 0 } };
+    struct source *src = NULL;
+    enum err err;
+
+    TRY(source_open(&src, path));
+    TRY(gguf_load(&g, src, s));
+    if (wanted & PARTS_TOKENIZER)
+        TRY(gguf_tokenizer(&p->tok, &g));
+    if (wanted & PARTS_MODEL) {
+        TRY(gguf_config(&p->config, &g));
+        TRY(weights_from_gguf(&p->weights, &g, path, s));
+    }
+out:
+    source_unref(&src);
+    gguf_fini(&g);
+    return err;
+}
+
+enum err parts_open(struct parts *p, const char *path, enum parts_wanted wanted, struct strm *s)
+{
+    struct stat st;
+
+    *p = (struct parts){ .tok = NULL };
+    if (stat(path, &st) != 0)
+        return err_set(ERR_ARG, "there is no model %s", path);
+    return S_ISDIR(st.st_mode) ? open_folder(p, path, wanted, s) : open_file(p, path, wanted, s);
+}
+
+void parts_fini(struct parts *p)
+{
+    tok_destroy(&p->tok);
+    weights_destroy(&p->weights);
+    config_fini(&p->config);
+}
