@@ -166,7 +166,7 @@ struct rows_plan {
 static bool rows_fit(struct rows_plan *r, const struct job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
-    uint32_t floats = SDPA_SPLITS + 2;
+    uint32_t floats = 2 * SDPA_SPLITS;
 
     r->subgroups = (uint32_t)ceil_div(r->workgroup, dev->min_subgroup);
     floats += r->subgroups * ((uint32_t)j->a.v_dim + 2);

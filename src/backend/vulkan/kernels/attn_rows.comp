@@ -6,6 +6,7 @@
 // its part of the values; subgroups and then the workgroup join them. With SPLIT several workgroups
 // share the keys, and the last to finish joins their results.
 #extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
 #include "dtype.glsl"
 #include "subgroup.glsl"
@@ -39,9 +40,8 @@ uvec4 keys[UK * HELD_K], values[UK * HELD_V];
 const uint PITCH = DV + 2u;
 shared float joined[SUBGROUPS * ROWS * PITCH];
 shared uint is_last;
-// What the maxima of splits are worth against that of their row.
-shared float fades[SPLIT ? ROWS * SDPA_SPLITS : 1u];
-shared float totals[ROWS], tops[ROWS];
+// Maximum and weight of the splits of every row.
+shared vec2 split_part[SPLIT ? ROWS * SDPA_SPLITS : 1u];
 
 uint sub;                // lane of the key
 uint batch, kv, tile;    // of this workgroup
@@ -202,14 +202,16 @@ void stash_row(uint r)
 vec3 join_group(uint r, uint e)
 {
     float top = ABSENT, sum = 0.0, total = 0.0;
-    for (uint s = 0u; s < gl_NumSubgroups; s++)
-        top = max(top, joined[(s * ROWS + r) * PITCH + DV]);
-    for (uint s = 0u; s < gl_NumSubgroups; s++) {
-        uint at = (s * ROWS + r) * PITCH;
-        float fade = exp2(joined[at + DV] - top);
-        sum += joined[at + e] * fade;
-        total += joined[at + DV + 1u] * fade;
-    }
+    [[unroll]] for (uint s = 0u; s < SUBGROUPS; s++)
+        if (s < gl_NumSubgroups)
+            top = max(top, joined[(s * ROWS + r) * PITCH + DV]);
+    [[unroll]] for (uint s = 0u; s < SUBGROUPS; s++)
+        if (s < gl_NumSubgroups) {
+            uint at = (s * ROWS + r) * PITCH;
+            float fade = exp2(joined[at + DV] - top);
+            sum += joined[at + e] * fade;
+            total += joined[at + DV + 1u] * fade;
+        }
     return vec3(sum, top, total);
 }
 
@@ -236,6 +238,21 @@ uint64_t part_of(uint item, uint split, uint r)
     return p.parts + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
 }
 
+// All lanes of the workgroup see each other's writes to memory; then one of them makes what it sees
+// known to the device, and learns what the device knows. A barrier of the device in every lane would
+// take longer than all the rest.
+void meet()
+{
+    controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup,
+                   gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
+                   gl_SemanticsAcquireRelease);
+}
+
+void settle()
+{
+    memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
+}
+
 // Leaves this workgroup's part in memory; true in the last workgroup of its rows to do so.
 bool leave_part(uint item, uint split)
 {
@@ -249,62 +266,66 @@ bool leave_part(uint item, uint split)
             part.v[DV + 1u] = v.z;
         }
     }
-    memoryBarrierBuffer();
-    barrier();
+    meet();
     CounterBuf counter = CounterBuf(p.counters + uint64_t(item) * SDPA_COUNTER_BYTES);
     if (gl_LocalInvocationIndex == 0u) {
+        settle();
         is_last = atomicAdd(counter.v[0], 1u) == p.splits - 1u ? 1u : 0u;
-        memoryBarrierBuffer();
+        settle();
+        if (is_last != 0u)
+            counter.v[0] = 0u;
     }
-    barrier();
-    memoryBarrierBuffer();
-    if (is_last != 0u && gl_LocalInvocationIndex == 0u)
-        counter.v[0] = 0u;
+    meet();
     return is_last != 0u;
 }
 
-// The maximum and the weight of every row over its splits, for all lanes.
-void join_maxima(uint item)
+// Loads go in batches, because one alone takes as long as many.
+const uint BATCH = 16u;
+float batch_v[BATCH];
+
+void load_batch(uint item, uint first, uint at)
 {
-    for (uint r = gl_LocalInvocationIndex; r < ROWS; r += gl_WorkGroupSize.x) {
-        float top = ABSENT, total = 0.0;
-        for (uint s = 0u; s < p.splits; s++)
-            top = max(top, fades[r * SDPA_SPLITS + s]);
-        for (uint s = 0u; s < p.splits; s++) {
-            float fade = exp2(fades[r * SDPA_SPLITS + s] - top);
-            fades[r * SDPA_SPLITS + s] = fade;
-            total += PartsBuf(part_of(item, s, r)).v[DV + 1u] * fade;
-        }
-        tops[r] = top;
-        totals[r] = total;
-    }
+    uint r = min(at / DV, ROWS - 1u), e = at % DV;
+    [[unroll]] for (uint i = 0u; i < BATCH; i++)
+        batch_v[i] = PartsBuf(part_of(item, min(first + i, p.splits - 1u), r)).v[e];
 }
 
-void load_maxima(uint item)
+vec3 join_parts(uint item, uint at)
 {
-    for (uint at = gl_LocalInvocationIndex; at < ROWS * p.splits; at += gl_WorkGroupSize.x) {
-        uint r = at / p.splits, s = at % p.splits;
-        fades[r * SDPA_SPLITS + s] = PartsBuf(part_of(item, s, r)).v[DV];
-    }
-    barrier();
-    join_maxima(item);
-    barrier();
-}
-
-// Loads in batches, because one alone takes as long as many.
-const uint BATCH = 8u;
-vec3 join_parts(uint item, uint r, uint e)
-{
-    float sum = 0.0;
+    uint r = at / DV;
+    float top = ABSENT, sum = 0.0, total = 0.0;
+    for (uint s = 0u; s < p.splits; s++)
+        top = max(top, split_part[r * SDPA_SPLITS + s].x);
     for (uint first = 0u; first < p.splits; first += BATCH) {
-        float v[BATCH];
+        if (first > 0u)
+            load_batch(item, first, at);
         [[unroll]] for (uint i = 0u; i < BATCH; i++)
-            v[i] = PartsBuf(part_of(item, min(first + i, p.splits - 1u), r)).v[e];
-        [[unroll]] for (uint i = 0u; i < BATCH; i++)
-            if (first + i < p.splits)
-                sum += v[i] * fades[r * SDPA_SPLITS + first + i];
+            if (first + i < p.splits) {
+                vec2 part = split_part[r * SDPA_SPLITS + first + i];
+                float fade = exp2(part.x - top);
+                sum = fma(batch_v[i], fade, sum);
+                total = fma(part.y, fade, total);
+            }
     }
-    return vec3(sum, tops[r], totals[r]);
+    return vec3(sum, top, total);
+}
+
+// The results of the rows from all splits.
+void finish_splits(uint item)
+{
+    uint lane = gl_LocalInvocationIndex;
+    load_batch(item, 0u, lane);
+    for (uint i = lane; i < ROWS * p.splits; i += gl_WorkGroupSize.x) {
+        uint r = i / p.splits, s = i % p.splits;
+        PartsBuf part = PartsBuf(part_of(item, s, r));
+        split_part[r * SDPA_SPLITS + s] = vec2(part.v[DV], part.v[DV + 1u]);
+    }
+    barrier();
+    for (uint at = lane; at < ROWS * DV; at += gl_WorkGroupSize.x) {
+        if (at != lane)
+            load_batch(item, 0u, at);
+        store(at / DV, at % DV, join_parts(item, at));
+    }
 }
 
 void main()
@@ -350,15 +371,11 @@ void main()
         stash_row(r);
     }
     barrier();
-    bool finish = true;
-    if (SPLIT)
-        finish = leave_part(item, split);
-    if (!finish)
+    if (SPLIT) {
+        if (leave_part(item, split))
+            finish_splits(item);
         return;
-    if (SPLIT)
-        load_maxima(item);
-    for (uint at = gl_LocalInvocationIndex; at < ROWS * DV; at += gl_WorkGroupSize.x) {
-        uint r = at / DV, e = at % DV;
-        store(r, e, SPLIT ? join_parts(item, r, e) : join_group(r, e));
     }
+    for (uint at = gl_LocalInvocationIndex; at < ROWS * DV; at += gl_WorkGroupSize.x)
+        store(at / DV, at % DV, join_group(at / DV, at % DV));
 }
