@@ -129,6 +129,7 @@ void stash_queries()
 uint lane_row, lane_part; // in the strip; among the sharers
 uint row_position, row_head;
 float largest, weight; // weight: of this lane's columns
+float score_scale;
 
 float over_sharers_max(float v)
 {
@@ -148,31 +149,50 @@ float over_sharers_sum(float v)
 
 float scores[COLS];
 
-void read_scores(uint first, bool has_edge)
+void read_scores()
 {
     uint from = strip + lane_row * PITCH_S + lane_part * (COLS / 4u);
     [[unroll]] for (uint i = 0u; i < COLS / 4u; i++) {
-        vec4 s = uintBitsToFloat(tile[from + i]) * (p.scale * LOG2_E);
+        vec4 s = uintBitsToFloat(tile[from + i]);
         [[unroll]] for (uint j = 0u; j < 4u; j++)
-            scores[4u * i + j] = s[j];
+            scores[4u * i + j] = s[j] * score_scale;
     }
+}
+
+// Masks, and keys that this lane's row does not see.
+void hide_scores(uint first)
+{
     first += lane_part * COLS;
     if (MASK_BOOL || MASK_ADD) {
         int64_t row = mask_row(batch, row_head, row_position);
         [[unroll]] for (uint i = 0u; i < COLS; i++)
             scores[i] = masked(scores[i], row, min(first + i, p.n_k - 1u));
     }
-    if (has_edge) {
-        uint seen = keys_of(row_position);
-        [[unroll]] for (uint i = 0u; i < COLS; i++)
-            scores[i] = first + i < seen ? scores[i] : ABSENT;
-    }
+    uint seen = keys_of(row_position);
+    [[unroll]] for (uint i = 0u; i < COLS; i++)
+        scores[i] = first + i < seen ? scores[i] : ABSENT;
+}
+
+// Eight weights as the operand's bits. Weights are numbers of moderate size: no care for infinities,
+// and ties may go up.
+uvec4 pack_weights(float w[8])
+{
+#ifdef DT_BFLOAT16
+    uvec4 low = floatBitsToUint(vec4(w[0], w[2], w[4], w[6])) + 0x8000u;
+    uvec4 high = floatBitsToUint(vec4(w[1], w[3], w[5], w[7])) + 0x8000u;
+    return low >> 16 | (high & 0xffff0000u);
+#else
+    return uvec4(packHalf2x16(vec2(w[0], w[1])), packHalf2x16(vec2(w[2], w[3])),
+                 packHalf2x16(vec2(w[4], w[5])), packHalf2x16(vec2(w[6], w[7])));
+#endif
 }
 
 // Weights instead of scores. True if the sums are to be multiplied by the factors.
-bool weigh(uint first, bool has_edge)
+bool weigh(uint first, bool hides)
 {
-    read_scores(first, has_edge);
+    read_scores();
+    if (hides)
+        hide_scores(first);
     float top = ABSENT;
     [[unroll]] for (uint i = 0u; i < COLS; i++)
         top = max(top, scores[i]);
@@ -188,12 +208,14 @@ bool weigh(uint first, bool has_edge)
     }
     subgroupBarrier(); // all lanes have read their scores
     [[unroll]] for (uint i = 0u; i < COLS / 8u; i++) {
-        VAL w[DT_PER16];
+        float w[8];
         [[unroll]] for (uint j = 0u; j < 8u; j++) {
-            w[j] = weight_of(scores[8u * i + j], largest);
+            w[j] = exp2(scores[8u * i + j] - largest);
+            if (hides)
+                w[j] = weight_of(scores[8u * i + j], largest);
             weight += w[j];
         }
-        tile[strip + lane_row * PITCH_P + lane_part * (COLS / 8u) + i] = dt_pack(w);
+        tile[strip + lane_row * PITCH_P + lane_part * (COLS / 8u) + i] = pack_weights(w);
     }
     subgroupBarrier();
     return grows;
@@ -320,6 +342,7 @@ void main()
     row_head = head_of(kv, row);
     largest = ABSENT;
     weight = 0.0;
+    score_scale = p.scale * LOG2_E;
 
     fetch(0u);
     stash_queries();
@@ -339,7 +362,7 @@ void main()
         FOR_DIMS(SCORE_STEP)
         FOR_KEYS(SPILL_SCORE)
         subgroupBarrier();
-        if (weigh(first, first + BK > edge)) {
+        if (weigh(first, MASK_BOOL || MASK_ADD || first + BK > edge)) {
             SUM factor;
             coopMatLoad(factor, tile, factors, PITCH_F, ROW_MAJOR);
             FOR_DIMS(RESCALE)
