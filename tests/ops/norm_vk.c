@@ -144,6 +144,30 @@ static void test_walk(void **state)
     assert_int_equal(variant_hits(VARIANT_NORM_WALK) - before, 2);
 }
 
+/* NaN and infinities among the values, or in the weights. */
+static void test_not_finite(void **state)
+{
+    static const double odd[] = { (double)NAN, (double)INFINITY, -(double)INFINITY };
+    struct rng r = { 9 };
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(types) * ARRAY_LEN(odd); k++)
+        for (int in_weight = 0; in_weight < 2; in_weight++) {
+            struct inputs in = { .is_centred = k % 2 };
+            enum dtype t = types[k % ARRAY_LEN(types)];
+            inputs_make(&in, &r, t, &(struct shp){ 2, { 2, 32 } }, ND_ROW);
+            struct nd *a = in_weight ? &in.weight : &in.x;
+            num_store(t, nd_at(a, 5), (struct num){ .re = odd[k / ARRAY_LEN(types)] });
+            nd_view(a);
+            struct arr *out = norm_of(&in);
+            const char *got = nd_run(out);
+            for (size_t row = 0; row < 2; row++)
+                check_row(&in, got + row * 32 * dt_size(t), row);
+            arr_unref(&out);
+            inputs_free(&in);
+        }
+}
+
 static void test_many_rows(void **state)
 {
     struct rng r = { 5 };
@@ -256,15 +280,11 @@ static void test_merged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_large_workgroups),
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_without_kernels),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_merged),
-        cmocka_unit_test(nd_test_no_validation_messages),
+        cmocka_unit_test(test_lengths),         cmocka_unit_test(test_large_workgroups),
+        cmocka_unit_test(test_layouts),         cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_without_kernels), cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_merged),          cmocka_unit_test(nd_test_no_validation_messages),
     };
 
     return cmocka_run_group_tests_name("norm_vk", tests, nd_open, NULL);

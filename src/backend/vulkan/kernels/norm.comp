@@ -31,10 +31,12 @@ float mean, total, factor;
 
 void add_block(const int k)
 {
-    VAL b[DT_PER16];
+    VAL a[DT_PER16], b[DT_PER16];
+    dt_unpack(row_words[k], a);
     row_get(share, addend_row, 1, row_at(share, row_first, k), b);
     [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        row_v[k][i] = dt_round(row_v[k][i] + b[i]);
+        a[i] += b[i];
+    row_words[k] = dt_pack(a);
 }
 
 // The piece of the row that begins with block `first`.
@@ -46,18 +48,51 @@ void load_piece(uint first)
     }
 }
 
+// Weight and bias of a row in registers are on their way before the sums are done.
+const bool IS_EARLY = WIDE && !WALK;
+uvec4 weight_words[NORM_BLOCKS], bias_words[NORM_BLOCKS];
+
+void load_early(const int k)
+{
+    uint at = row_at(share, 0u, k);
+    if (WEIGHT && row_has(share, at))
+        weight_words[k] = AT(U128Buf, p.weight, DT_BYTES, at);
+    if (BIAS && row_has(share, at))
+        bias_words[k] = AT(U128Buf, p.bias, DT_BYTES, at);
+}
+
+void get_weight(const int k, uint at, out VAL w[DT_PER16])
+{
+    if (IS_EARLY)
+        dt_unpack(weight_words[k], w);
+    else
+        row_get(share, p.weight, p.weight_stride, at, w);
+}
+
+void get_bias(const int k, uint at, out VAL b[DT_PER16])
+{
+    if (IS_EARLY)
+        dt_unpack(bias_words[k], b);
+    else
+        row_get(share, p.bias, p.bias_stride, at, b);
+}
+
 void sum_block(const int k)
 {
+    VAL v[DT_PER16];
+    dt_unpack(row_words[k], v);
     [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        total += row_v[k][i];
+        total += v[i];
 }
 
 // Squares of differences from the mean, which the zeros outside of the row must not have.
 void square_block(const int k)
 {
     uint at = row_at(share, row_first, k);
+    VAL v[DT_PER16];
+    dt_unpack(row_words[k], v);
     [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-        float d = row_has(share, at + uint(i) * row_step(share)) ? row_v[k][i] - mean : 0.0;
+        float d = row_has(share, at + uint(i) * row_step(share)) ? v[i] - mean : 0.0;
         total = fma(d, d, total);
     }
 }
@@ -76,27 +111,88 @@ void add_squares()
     ALL_BLOCKS(square_block)
 }
 
+#ifdef DT_BFLOAT16
+// Rounding that takes no care for NaN, in half the instructions: those of integers are what norms of
+// this type wait for.
+uint round_bits(float v)
+{
+    uint bits = floatBitsToUint(v);
+    return bits + 0x7fffu + ((bits >> 16) & 1u);
+}
+
+// True if no value is NaN or infinite: zero times those is not zero.
+bool are_finite(VAL v[DT_PER16])
+{
+    precise float probe = 0.0;
+    [[unroll]] for (int i = 0; i < DT_PER16; i++)
+        probe += v[i] * 0.0;
+    return floatBitsToUint(probe) << 1 == 0u;
+}
+
+void round_block(inout VAL v[DT_PER16])
+{
+    if (are_finite(v)) {
+        [[unroll]] for (int i = 0; i < DT_PER16; i++)
+            v[i] = uintBitsToFloat(round_bits(v[i]) & 0xffff0000u);
+    } else {
+        [[unroll]] for (int i = 0; i < DT_PER16; i++)
+            v[i] = dt_round(v[i]);
+    }
+}
+
+uvec4 pack_block(VAL v[DT_PER16])
+{
+    if (!are_finite(v))
+        return dt_pack(v);
+    uvec4 w;
+    [[unroll]] for (int i = 0; i < 4; i++)
+        w[i] = round_bits(v[2 * i]) >> 16 | (round_bits(v[2 * i + 1]) & 0xffff0000u);
+    return w;
+}
+#else
+void round_block(inout VAL v[DT_PER16])
+{
+    [[unroll]] for (int i = 0; i < DT_PER16; i++)
+        v[i] = dt_round(v[i]);
+}
+#define pack_block dt_pack
+#endif
+
+void put_words(uint64_t row, uint at, uvec4 words)
+{
+    if (row_has(share, at))
+        AT(U128Buf, row, DT_BYTES, at) = words;
+}
+
 void finish_block(const int k)
 {
     uint at = row_at(share, row_first, k);
-    if (ADDEND)
-        row_put(share, sum_row, at, row_v[k]);
+    VAL v[DT_PER16], w[DT_PER16];
+    dt_unpack(row_words[k], v);
+    if (ADDEND && WIDE)
+        put_words(sum_row, at, row_words[k]);
+    else if (ADDEND)
+        row_put(share, sum_row, at, v);
     [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        row_v[k][i] = (row_v[k][i] - mean) * factor;
-    VAL w[DT_PER16];
+        v[i] = (v[i] - mean) * factor;
     if (WEIGHT) {
-        row_get(share, p.weight, p.weight_stride, at, w);
+        get_weight(k, at, w);
+        round_block(v);
         [[unroll]] for (int i = 0; i < DT_PER16; i++)
-            row_v[k][i] = dt_round(row_v[k][i]) * w[i];
+            v[i] *= w[i];
     }
     if (BIAS) {
-        row_get(share, p.bias, p.bias_stride, at, w);
+        get_bias(k, at, w);
+        round_block(v);
         [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-            precise VAL v = dt_round(row_v[k][i]) + w[i];
-            row_v[k][i] = v;
+            precise VAL sum = v[i] + w[i];
+            v[i] = sum;
         }
     }
-    row_put(share, out_row, at, row_v[k]);
+    if (WIDE)
+        put_words(out_row, at, pack_block(v));
+    else
+        row_put(share, out_row, at, v);
 }
 
 void finish_piece()
@@ -143,6 +239,9 @@ void main()
     }
     pieces_end = (p.row_len + DT_PER16 - 1u) / DT_PER16;
 
+    if (IS_EARLY) {
+        ALL_BLOCKS(load_early)
+    }
     if (!WALK)
         load_piece(0u);
     mean = 0.0;

@@ -24,8 +24,9 @@ struct RowShare {
     uint n;           // elements of the row; 0 for lanes that have no row
 };
 
+// What a lane holds of a row, by its bits: half the registers for 16-bit types, and the more rows are
+// in flight.
 uvec4 row_words[NORM_BLOCKS];
-VAL row_v[NORM_BLOCKS][DT_PER16];
 
 // The first element of block k in the piece that begins with block `first`, and the distance to the
 // next one.
@@ -85,24 +86,23 @@ void row_put(RowShare s, uint64_t row, uint at, VAL v[DT_PER16])
     }
 }
 
-// The blocks of a piece into row_v; loads first, so that all of them are in flight.
+// The blocks of a piece into row_words.
 RowShare row_share;
 uint64_t row_address;
 int row_stride;
 uint row_first;
-void row_load_words(const int k)
+void row_load_block(const int k)
 {
     uint at = row_at(row_share, row_first, k);
     row_words[k] = uvec4(0u);
-    if (row_has(row_share, at))
-        row_words[k] = AT(U128Buf, row_address, DT_BYTES, at);
-}
-void row_load_block(const int k)
-{
-    if (WIDE)
-        dt_unpack(row_words[k], row_v[k]);
-    else
-        row_get(row_share, row_address, row_stride, row_at(row_share, row_first, k), row_v[k]);
+    if (WIDE) {
+        if (row_has(row_share, at))
+            row_words[k] = AT(U128Buf, row_address, DT_BYTES, at);
+        return;
+    }
+    VAL v[DT_PER16];
+    row_get(row_share, row_address, row_stride, at, v);
+    row_words[k] = dt_pack(v);
 }
 void row_load(RowShare s, uint64_t row, int stride, uint first)
 {
@@ -110,19 +110,18 @@ void row_load(RowShare s, uint64_t row, int stride, uint first)
     row_address = row;
     row_stride = stride;
     row_first = first;
-    if (WIDE) {
-        ALL_BLOCKS(row_load_words)
-    }
     ALL_BLOCKS(row_load_block)
 }
 
 float row_total;
 void row_square_block(const int k)
 {
+    VAL v[DT_PER16];
+    dt_unpack(row_words[k], v);
     [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        row_total = fma(row_v[k][i], row_v[k][i], row_total);
+        row_total = fma(v[i], v[i], row_total);
 }
-// Adds the squares of row_v to a sum.
+// Adds the squares of row_words to a sum.
 float row_squares(float sum)
 {
     row_total = sum;
