@@ -255,6 +255,7 @@ enum err llm_open(struct lm_session *s, const struct llm_options *o)
     enum err err;
 
     TRY(sampling_check(&o->sampling));
+    TRY(dev_set_default(dev)); /* the other device is not even opened */
     TRY(strm_default(&stream, dev));
     if (o->has_seed)
         TRY(ops_random_seed(o->seed));

@@ -1,13 +1,18 @@
 #include "lm/session.h"
 
 #include "core/eval.h"
+#include "core/memory.h"
 #include "lm/parts.h"
+
+/* Memory beyond weights and cache that work in flight may fill; the rest of what a session may take
+ * (session.h) is for the op that runs into this limit. */
+#define IN_FLIGHT_BYTES ((size_t)160 << 20)
 
 /* ---- opening ---- */
 
 struct loading {
     const struct session_params *p;
-    size_t done, total;
+    size_t done, total, bytes;
 };
 
 static enum err count_weight(struct arr *w, void *data)
@@ -25,6 +30,7 @@ static enum err load_weight(struct arr *w, void *data)
     enum err err = eval_arrays(&w, 1, false);
 
     l->done++;
+    l->bytes += w->size * dt_size((enum dtype)w->dtype);
     if (!err && l->p->on_load)
         l->p->on_load(l->done, l->total, l->p->data);
     return err;
@@ -40,6 +46,7 @@ static enum err load_model(struct lm_session *s, struct parts *parts,
     weights_destroy(&parts->weights); /* what the model does not use goes before anything is read */
     TRY(model_each_weight(s->model, count_weight, &loading));
     TRY(model_each_weight(s->model, load_weight, &loading));
+    s->weight_bytes = loading.bytes;
 out:
     return err;
 }
@@ -147,6 +154,24 @@ static bool on_prompt(size_t done, size_t total, void *data)
 
 /* ---- running ---- */
 
+static size_t cache_bytes(const struct lm_session *s, size_t tokens)
+{
+    const struct lm_config *c = &s->model->config;
+    size_t room = align_up(tokens, LM_CACHE_STEP);
+
+    return 2 * room * (size_t)c->layers * (size_t)c->kv_heads * (size_t)c->head_dim *
+           dt_size((enum dtype)s->model->norm->dtype);
+}
+
+/* The limit for a request, which begins work on the GPU long before what came earlier is complete.
+ */
+static size_t limit_for(const struct lm_session *s, const struct session_request *r)
+{
+    size_t tokens = MIN(r->prompt->n + (size_t)r->max_tokens, (size_t)s->model->config.context);
+
+    return s->weight_bytes / 100 * 115 + cache_bytes(s, tokens) + IN_FLIGHT_BYTES;
+}
+
 /* Goes back to what prompt and cache have in common, but for one token, which makes the first
  * logits.
  */
@@ -191,9 +216,11 @@ enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct 
                                .on_token = on_token,
                                .on_prompt = on_prompt,
                                .data = &o };
+    size_t limit = memory_limit();
     enum err err;
 
     *stats = (struct lm_stats){ 0 };
+    memory_set_limit(MIN(limit, limit_for(s, r)));
     TRY(tok_stream_create(&o.stream, s->tok, true));
     TRY(hold_prompt(s, r->prompt, common));
     TRY(generate(stats, &g));
@@ -203,6 +230,7 @@ enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct 
         pour(&o, true);
     }
 out:
+    memory_set_limit(limit);
     tok_stream_destroy(&o.stream);
     VEC_FINI(&o.text);
     return err;

@@ -12,6 +12,7 @@ struct lm_session {
     struct lm_cache cache;
     struct ids held; /* tokens that the cache holds */
     struct strm *stream;
+    size_t weight_bytes;
 };
 
 /* Opens a model folder or a GGUF file and brings the weights to the stream's device. on_load may be
@@ -39,6 +40,7 @@ struct session_request {
 };
 
 /* Runs a request. What the prompt has in common with the tokens of the last request is not computed
- * again. */
+ * again. Work in flight is bounded so that memory stays below 1.15 x weights + cache + 200 MB,
+ * unless a single op needs more; no other evaluations should run meanwhile. */
 MUST_CHECK enum err session_run(struct lm_session *s, struct lm_stats *stats,
                                 const struct session_request *r);
