@@ -87,8 +87,8 @@ static inline bool ref_dec_revivable(refcount *rc)
     return true;
 }
 
-/* The same for all other counts: nobody can join the only owner, so that its goodbye costs no atomic
- * operation. */
+/* The same for all other counts: nobody can join the only owner, so that its goodbye costs no
+ * atomic operation. */
 static inline bool ref_dec(refcount *rc)
 {
     return atomic_load_explicit(rc, memory_order_acquire) == 1 || ref_dec_revivable(rc);
