@@ -18,10 +18,11 @@ const struct gate_info gate_table[GATE_COUNT] = {
 #undef GATE
 };
 
-static _Atomic int64_t int_values[GATE_COUNT];
+_Atomic int64_t gate_values[GATE_COUNT];
 static const char *_Atomic text_values[GATE_COUNT];
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
-static atomic_bool is_read;
+atomic_bool gate_is_read;
+static _Atomic uint32_t changes;
 
 static bool parse_bool(const char *s, int64_t *value)
 {
@@ -73,44 +74,44 @@ static void read_gate(enum gate id)
     }
     if (!gate_parse(id, s, &value))
         log_early("%s=%s is not a valid setting, using %lld", g->variable, s, (long long)g->def);
-    atomic_store(&int_values[id], value);
+    atomic_store(&gate_values[id], value);
 }
 
 static void read_all(void)
 {
     for (int i = 0; i < GATE_COUNT; i++)
         read_gate((enum gate)i);
-    atomic_store_explicit(&is_read, true, memory_order_release);
+    atomic_store_explicit(&gate_is_read, true, memory_order_release);
 }
 
-/* Settings are asked several times per dispatch: a load is cheaper than pthread_once. */
-static void ensure_read(void)
+void gate_read(void)
 {
-    if (!atomic_load_explicit(&is_read, memory_order_acquire))
-        pthread_once(&read_once, read_all);
+    pthread_once(&read_once, read_all);
 }
 
-int64_t gate_int(enum gate id)
+uint32_t gate_changes(void)
 {
-    ensure_read();
-    return atomic_load_explicit(&int_values[id], memory_order_relaxed);
+    return atomic_load_explicit(&changes, memory_order_relaxed);
 }
 
 const char *gate_text(enum gate id)
 {
-    ensure_read();
+    if (!atomic_load_explicit(&gate_is_read, memory_order_acquire))
+        gate_read();
     return atomic_load_explicit(&text_values[id], memory_order_relaxed);
 }
 
 int64_t gate_set_int(enum gate id, int64_t value)
 {
-    ensure_read();
-    return atomic_exchange(&int_values[id], value);
+    gate_read();
+    atomic_fetch_add(&changes, 1);
+    return atomic_exchange(&gate_values[id], value);
 }
 
 const char *gate_set_text(enum gate id, const char *value)
 {
-    ensure_read();
+    gate_read();
+    atomic_fetch_add(&changes, 1);
     return atomic_exchange(&text_values[id], value);
 }
 

@@ -2,6 +2,8 @@
  * project. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "core/common.h"
 
 enum gate_kind { GATE_KIND_BOOL, GATE_KIND_INT, GATE_KIND_TEXT };
@@ -21,8 +23,18 @@ struct gate_info {
 
 extern const struct gate_info gate_table[GATE_COUNT];
 
-/* Value of a BOOL or INT setting. Thread-safety: safe. */
-int64_t gate_int(enum gate id);
+/* Value of a BOOL or INT setting. Thread-safety: safe. Inline: settings are asked several times per
+ * dispatch. */
+extern atomic_bool gate_is_read;
+extern _Atomic int64_t gate_values[GATE_COUNT];
+void gate_read(void);
+static inline int64_t gate_int(enum gate id)
+{
+    if (!atomic_load_explicit(&gate_is_read, memory_order_acquire))
+        gate_read();
+    return atomic_load_explicit(&gate_values[id], memory_order_relaxed);
+}
+
 static inline bool gate_on(enum gate id)
 {
     return gate_int(id) != 0;
@@ -38,6 +50,8 @@ bool gate_parse(enum gate id, const char *text, int64_t *value);
 /* Scoped override: sets a value and returns the previous one. For tests and the command line. */
 int64_t gate_set_int(enum gate id, int64_t value);
 const char *gate_set_text(enum gate id, const char *value);
+/* How often settings were set so: what was decided by them may be kept while this stays. */
+uint32_t gate_changes(void);
 
 /* Warns about MLX_ variables that no row knows, once; called when the default device is chosen. */
 void gate_warn_unknown(void);
