@@ -31,6 +31,10 @@ struct exec {
 };
 
 typedef enum err (*be_op_fn)(const struct exec *x);
+/* Looks at shapes, dtypes and layouts, and encodes the group or says why not. One that it leaves
+ * runs node by node, and so does one for which it returns ERR_UNSUPPORTED; nothing of these may be
+ * encoded. *why is GROUP_TAKEN before the call. */
+typedef enum err (*be_group_fn)(const struct exec *x, enum group_reason *why);
 
 /* An offset that only the device knows: the sum over i of position[i] * stride[i] elements. A
  * negative position of a signed type counts from the end of its axis; what lies outside of
@@ -109,13 +113,8 @@ struct be {
     be_op_fn elementwise;
     /* By op family; NULL = unsupported on this device. */
     const be_op_fn *families;
-    /* By kind of group; a kind without function is never formed. Optional. group_takes looks at
-     * shapes, dtypes and layouts and encodes nothing; a group that it leaves runs node by node, and
-     * so does one whose function returns ERR_UNSUPPORTED, before which it must not have encoded
-     * anything.
-     */
-    const be_op_fn *groups;
-    enum group_reason (*group_takes)(const struct exec *x);
+    /* By kind of group; a kind without function is never formed. Optional. */
+    const be_group_fn *groups;
     enum err (*copy)(struct strm *s, const struct be_copy *c);
     /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references.
      */

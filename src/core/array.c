@@ -277,8 +277,6 @@ void arr_unref(struct arr **pa)
 
 void node_pin(struct node *n)
 {
-    if (n->n_out == 1)
-        return;
     for (int i = 0; i < n->n_out; i++)
         if (atomic_fetch_add(&n->out[i].rc, 1) == 0)
             ref_inc(&n->rc);
@@ -290,7 +288,7 @@ void node_unpin(struct node *n)
     struct arr *out = n->out;
     int n_out = n->n_out;
 
-    for (int i = 0; i < n_out && n_out > 1; i++) {
+    for (int i = 0; i < n_out; i++) {
         struct arr *a = &out[i];
         arr_unref(&a);
     }

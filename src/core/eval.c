@@ -174,9 +174,7 @@ static bool all_empty(const struct exec *x)
 static enum err dispatch(const struct exec *x)
 {
     const struct be *be = x->strm->be;
-    be_op_fn fn = x->group ? be->groups[x->group->kind]
-                  : x->fx  ? be->elementwise
-                           : be->families[op_table[x->node->op].family];
+    be_op_fn fn = x->fx ? be->elementwise : be->families[op_table[x->node->op].family];
 
     if (all_empty(x))
         return ERR_OK;
@@ -186,11 +184,7 @@ static enum err dispatch(const struct exec *x)
                        be->name);
     times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
                                            : op_name((enum op_id)x->node->op));
-    if (!x->strm->rehearsing)
-        return fn(x);
-    struct exec forgetful = *x; /* nothing that is learned in a rehearsal is kept with the step */
-    forgetful.slot = NULL;
-    return fn(&forgetful);
+    return fn(x);
 }
 
 /* What only nodes of the run use is gone before anybody can wait for it. */
@@ -260,7 +254,8 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
         return ERR_NO_MEMORY;
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];
-    node_pin(n);
+    if (n_out > 1)
+        node_pin(n);
     err = run_exec(os, &(struct exec){ .strm = os->strm,
                                        .node = n,
                                        .in = n->in,
@@ -269,87 +264,64 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
                                        .n_out = n->n_out,
                                        .fx = fx,
                                        .slot = slot });
-    node_unpin(n);
+    if (n_out > 1)
+        node_unpin(n);
     if (outs != small)
         mem_free(outs);
     return err;
 }
 
+/* The arrays of a program or a group. Several outputs are pinned until they are released: one that
+ * another member reads and another thread drops meanwhile would go before the last is finished. A
+ * single one is kept by whoever wanted it evaluated. */
+struct step_arrays {
+    struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+    struct node *pinned[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+};
+
+static void resolve(struct step_arrays *a, const struct plan *p, const struct plan_step *step,
+                    struct node *const *nodes)
+{
+    const struct plan_input *in = p->inputs + step->first_in;
+    const uint16_t *out = p->outputs + step->first_out;
+
+    for (int i = 0; i < step->n_in; i++)
+        a->in[i] = nodes[in[i].node]->in[in[i].arg];
+    for (int o = 0; o < step->n_out; o++) {
+        a->pinned[o] = nodes[out[o]];
+        a->out[o] = &a->pinned[o]->out[0];
+        if (step->n_out > 1)
+            node_pin(a->pinned[o]);
+    }
+}
+
+static void release(const struct step_arrays *a, const struct plan_step *step)
+{
+    for (int o = 0; o < step->n_out && step->n_out > 1; o++)
+        node_unpin(a->pinned[o]);
+}
+
 static enum err run_program(struct open_stream *os, const struct plan *p, struct plan_step *step,
                             struct node *const *nodes)
 {
-    struct arr *in[FX_MAX_IN], *out[FX_MAX_OUT];
-    struct node *pinned[FX_MAX_OUT];
+    struct step_arrays a;
     enum err err;
 
-    for (int i = 0; i < step->n_in; i++) {
-        struct plan_input src = p->inputs[step->first_in + (uint32_t)i];
-        in[i] = nodes[src.node]->in[src.arg];
-    }
-    for (int o = 0; o < step->n_out; o++) {
-        pinned[o] = nodes[p->outputs[step->first_out + (uint32_t)o]];
-        out[o] = &pinned[o]->out[0];
-        node_pin(pinned[o]);
-    }
+    resolve(&a, p, step, nodes);
     if (step->n_nodes > 1 && !os->strm->rehearsing) {
         stat_add(STAT_FUSED_GROUPS, 1);
         stat_add(STAT_FUSED_NODES, step->n_nodes);
     }
     err = run_exec(os, &(struct exec){ .strm = os->strm,
                                        .node = nodes[step->node],
-                                       .in = in,
+                                       .in = a.in,
                                        .n_in = step->n_in,
-                                       .out = out,
+                                       .out = a.out,
                                        .n_out = step->n_out,
                                        .fx = step->fx,
-                                       .slot = &step->slot });
-    for (int o = 0; o < step->n_out; o++)
-        node_unpin(pinned[o]);
+                                       .slot = os->strm->rehearsing ? NULL : &step->slot });
+    release(&a, step);
     return err;
-}
-
-/* The nodes of a group, the arrays that enter it and those that leave it. */
-struct group_run {
-    struct group group;
-    struct arr *in[GROUP_MAX_IN], *out[GROUP_SLOTS];
-    struct node *pinned[GROUP_SLOTS];
-    int n_in, n_out;
-};
-
-static bool group_makes(const struct group *g, const struct arr *a)
-{
-    for (int slot = 0; slot < GROUP_SLOTS; slot++)
-        if (g->node[slot] == a->node)
-            return true;
-    return false;
-}
-
-static void add_group_input(struct group_run *r, struct arr *a)
-{
-    if (group_makes(&r->group, a))
-        return;
-    for (int i = 0; i < r->n_in; i++)
-        if (r->in[i] == a)
-            return;
-    r->in[r->n_in++] = a;
-}
-
-static void resolve_group(struct group_run *r, const struct rewrite_match *m,
-                          struct node *const *nodes)
-{
-    *r = (struct group_run){ .group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted } };
-    for (int slot = 0; slot < GROUP_SLOTS; slot++)
-        if (m->member[slot] != PLAN_NO_NODE)
-            r->group.node[slot] = nodes[m->member[slot]];
-    for (int slot = 0; slot < GROUP_SLOTS; slot++) {
-        struct node *n = r->group.node[slot];
-        for (int k = 0; n && k < n->n_in; k++)
-            add_group_input(r, n->in[k]);
-        if (n && group_wants(&r->group, slot)) {
-            r->pinned[r->n_out] = n;
-            r->out[r->n_out++] = &n->out[0];
-        }
-    }
 }
 
 /* Elementwise members in a row become one program, as they would without the group. */
@@ -396,16 +368,13 @@ static enum err run_tail(struct open_stream *os, struct node *const *tail, int n
     for (int i = 0; i < n; i++)
         add_instruction(&fx, in, tail[i], (const struct node *const *)tail);
     renumber(&fx);
-    node_pin(tail[n - 1]);
-    enum err err = run_exec(os, &(struct exec){ .strm = os->strm,
-                                                .node = tail[n - 1],
-                                                .in = in,
-                                                .n_in = fx.n_in,
-                                                .out = &out,
-                                                .n_out = 1,
-                                                .fx = &fx });
-    node_unpin(tail[n - 1]);
-    return err;
+    return run_exec(os, &(struct exec){ .strm = os->strm,
+                                        .node = tail[n - 1],
+                                        .in = in,
+                                        .n_in = fx.n_in,
+                                        .out = &out,
+                                        .n_out = 1,
+                                        .fx = &fx });
 }
 
 /* Slots are in the order in which the nodes depend on each other. */
@@ -434,33 +403,50 @@ out:
     return err;
 }
 
-static enum err run_group(struct open_stream *os, struct plan_step *step, struct node *const *nodes)
+/* Asks the backend; what it does not take runs node by node. */
+static enum err try_group(const struct open_stream *os, const struct exec *x,
+                          enum group_reason *why)
 {
-    struct group_run r;
     enum err err = ERR_OK;
 
-    resolve_group(&r, step->group, nodes);
+    *why = GROUP_TAKEN;
+    if (!all_empty(x)) {
+        times_op_set(op_name((enum op_id)x->node->op));
+        err = os->strm->be->groups[x->group->kind](x, why);
+    }
+    if (err != ERR_UNSUPPORTED)
+        return err;
+    *why = GROUP_OFF;
+    for (int o = 0; o < x->n_out; o++)
+        buf_unref(&x->out[o]->buf);
+    return ERR_OK;
+}
+
+static enum err run_group(struct open_stream *os, const struct plan *p, struct plan_step *step,
+                          struct node *const *nodes)
+{
+    const struct rewrite_match *m = step->group;
+    struct group group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted };
+    struct step_arrays a;
+    enum group_reason why;
+
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (m->member[slot] != PLAN_NO_NODE)
+            group.node[slot] = nodes[m->member[slot]];
+    resolve(&a, p, step, nodes);
     struct exec x = { .strm = os->strm,
                       .node = nodes[step->node],
-                      .in = r.in,
-                      .n_in = r.n_in,
-                      .out = r.out,
-                      .n_out = r.n_out,
-                      .group = &r.group,
-                      .slot = &step->slot };
-    enum group_reason why = os->strm->be->group_takes(&x);
-    for (int o = 0; o < r.n_out; o++)
-        node_pin(r.pinned[o]);
-    if (why == GROUP_TAKEN && (err = dispatch(&x)) == ERR_UNSUPPORTED) {
-        why = GROUP_OFF;
-        for (int o = 0; o < r.n_out; o++)
-            buf_unref(&r.out[o]->buf);
-    }
+                      .in = a.in,
+                      .n_in = step->n_in,
+                      .out = a.out,
+                      .n_out = step->n_out,
+                      .group = &group,
+                      .slot = os->strm->rehearsing ? NULL : &step->slot };
+    enum err err = try_group(os, &x, &why);
     if (!os->strm->rehearsing)
-        rewrite_count(step->group->rewrites, why);
-    err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &r.group);
-    for (int o = 0; o < r.n_out; o++)
-        node_unpin(r.pinned[o]);
+        rewrite_count(m->rewrites, why);
+    err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
+    release(&a, step);
     return err;
 }
 
@@ -468,9 +454,10 @@ static enum err run_step(struct open_stream *os, const struct plan *p, struct pl
                          struct node *const *nodes)
 {
     if (step->group)
-        return run_group(os, step, nodes);
-    return step->fx ? run_program(os, p, step, nodes)
-                    : run_node(os, nodes[step->node], NULL, &step->slot);
+        return run_group(os, p, step, nodes);
+    if (step->fx)
+        return run_program(os, p, step, nodes);
+    return run_node(os, nodes[step->node], NULL, os->strm->rehearsing ? NULL : &step->slot);
 }
 
 /* Goes through a plan that has steps of a kind not seen before, so that the backend makes ready

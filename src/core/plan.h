@@ -27,10 +27,10 @@ struct rewrite_match;
 
 struct plan_step {
     uint16_t node;                /* the op; of a program the last one, of a group its anchor */
-    uint8_t n_in, n_out, n_nodes; /* of programs; a plain step takes them from its node */
+    uint8_t n_in, n_out, n_nodes; /* of programs and groups; else the node says */
     struct fx *fx;                /* elementwise program, or NULL */
     const struct rewrite_match *group; /* nodes of different ops as one step, or NULL */
-    uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, for programs */
+    uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, likewise */
     _Atomic(void *) slot;              /* the backend's */
 };
 

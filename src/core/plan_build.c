@@ -15,7 +15,7 @@ struct builder {
     uint16_t uses_in_group[PLAN_MAX_NODES]; /* edges from members of the group being built */
     struct rewrite_match *match;            /* groups of different ops */
     uint16_t match_at[PLAN_MAX_NODES];      /* anchor -> match */
-    uint32_t n_inputs, n_outputs;           /* of the programs so far */
+    uint32_t n_inputs, n_outputs;           /* of the programs and groups so far */
 };
 
 /* ---- fusion: one group per root, members found by one backward scan ---- */
@@ -145,6 +145,45 @@ static enum err emit_program(struct builder *b, struct plan_step *step, const st
     return ERR_OK;
 }
 
+/* ---- groups ---- */
+
+static bool is_in_group(const struct builder *b, uint16_t anchor, const struct arr *a)
+{
+    size_t producer = plan_producer(b->run, a);
+
+    return producer < b->run->n && b->group[producer] == anchor;
+}
+
+/* True if input k of the group's node i is an array that none of the inputs so far is. */
+static bool is_new_input(const struct builder *b, const struct plan_step *step, uint16_t i, int k)
+{
+    const struct plan_input *in = &b->plan->inputs[step->first_in];
+    const struct arr *a = b->run->nodes[i]->in[k];
+
+    for (int n = 0; n < step->n_in; n++)
+        if (b->run->nodes[in[n].node]->in[in[n].arg] == a)
+            return false;
+    return !is_in_group(b, step->node, a);
+}
+
+/* The arrays that enter a group and those that leave it. */
+static void wire_group(struct builder *b, struct plan_step *step)
+{
+    const struct rewrite_match *m = step->group;
+    struct plan *p = b->plan;
+
+    for (int slot = 0; slot < GROUP_SLOTS; slot++) {
+        uint16_t i = m->member[slot];
+        if (i == PLAN_NO_NODE)
+            continue;
+        for (int k = 0; k < b->run->nodes[i]->n_in; k++)
+            if (is_new_input(b, step, i, k))
+                p->inputs[step->first_in + step->n_in++] = (struct plan_input){ i, (uint16_t)k };
+        if (m->wanted >> slot & 1)
+            p->outputs[step->first_out + step->n_out++] = i;
+    }
+}
+
 /* ---- order: independent steps side by side ---- */
 
 struct order {
@@ -252,18 +291,19 @@ static enum err make_step(struct builder *b, struct plan_step *step, uint16_t i)
     struct chain g;
     enum err err = ERR_OK;
 
-    *step = (struct plan_step){ .node = i, .n_nodes = 1 };
+    *step = (struct plan_step){
+        .node = i, .n_nodes = 1, .first_in = b->n_inputs, .first_out = b->n_outputs
+    };
     if (b->group[i] == i) {
         step->group = &b->match[b->match_at[i]];
-        return ERR_OK;
+        wire_group(b, step);
+    } else {
+        b->group[i] = i;
+        if (!b->run->info[i].fusable)
+            return ERR_OK;
+        collect_group(b, &g, i);
+        TRY(emit_program(b, step, &g));
     }
-    b->group[i] = i;
-    if (!b->run->info[i].fusable)
-        return ERR_OK;
-    collect_group(b, &g, i);
-    step->first_in = b->n_inputs;
-    step->first_out = b->n_outputs;
-    TRY(emit_program(b, step, &g));
     b->n_inputs += step->n_in;
     b->n_outputs += step->n_out;
 out:
@@ -288,6 +328,15 @@ out:
     return err;
 }
 
+static size_t count_inputs(const struct plan_run *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        n += (size_t)r->nodes[i]->n_in;
+    return n;
+}
+
 enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *be)
 {
     struct builder b = { .plan = p, .run = r };
@@ -295,7 +344,7 @@ enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *b
     enum err err = ERR_NO_MEMORY;
 
     p->step = arena_alloc(&p->arena, r->n * sizeof *p->step);
-    p->inputs = arena_alloc(&p->arena, r->n * PLAN_MAX_ARGS * sizeof *p->inputs);
+    p->inputs = arena_alloc(&p->arena, count_inputs(r) * sizeof *p->inputs);
     p->outputs = arena_alloc(&p->arena, r->n * sizeof *p->outputs);
     if (!p->step || !p->inputs || !p->outputs)
         goto out;

@@ -576,11 +576,13 @@ out:
     return err;
 }
 
-static enum err sim_group(const struct exec *x)
+static enum err sim_group(const struct exec *x, enum group_reason *why)
 {
     const struct group *g = x->group;
-    enum err err;
+    enum err err = ERR_OK;
 
+    if ((*why = sim.group_answer) != GROUP_TAKEN)
+        return ERR_OK;
     TRY(begin_step(x));
     for (int slot = 0; slot < GROUP_SLOTS; slot++)
         if (g->node[slot])
@@ -593,13 +595,7 @@ out:
     return err;
 }
 
-static enum group_reason sim_group_takes(const struct exec *x)
-{
-    (void)x;
-    return sim.group_answer;
-}
-
-static const be_op_fn groups[GROUP_KIND_COUNT] = {
+static const be_group_fn groups[GROUP_KIND_COUNT] = {
     [GROUP_QMM] = sim_group,
     [GROUP_HEADS] = sim_group,
     [GROUP_ADD_NORM] = sim_group,
@@ -615,7 +611,6 @@ const struct be be_sim = {
     .elementwise = sim_compute,
     .families = families,
     .groups = groups,
-    .group_takes = sim_group_takes,
     .hold = sim_hold,
     .step_end = sim_step_end,
     .flush = sim_flush,

@@ -126,7 +126,6 @@ const struct be be_vulkan = {
     .elementwise = vk_elementwise,
     .families = families,
     .groups = vk_groups,
-    .group_takes = vk_group_takes,
     .copy = vk_copy,
     .hold = vk_strm_hold,
     .step_end = vk_strm_step_end,

@@ -55,37 +55,38 @@ static void make_product(struct vk_qmv *v, const struct group *g)
         v->set[1].out = NULL;
 }
 
-static enum group_reason takes_product(const struct exec *x)
+static enum group_reason judge_product(const struct vk_qmv *v, const struct group *g)
 {
-    const struct group *g = x->group;
     const struct quantized_matmul_params *p = g->node[QMM_PRODUCT]->params;
-    struct vk_qmv v;
 
-    make_product(&v, g);
-    if (!p->transpose || !is_dense(v.x) || (g->node[QMM_NORM] && !v.norm) ||
-        (v.norm && v.norm->strides[0] != 1) || (v.residual && !is_dense(v.residual)))
+    if (!p->transpose || !is_dense(v->x) || (g->node[QMM_NORM] && !v->norm) ||
+        (v->norm && v->norm->strides[0] != 1) || (v->residual && !is_dense(v->residual)))
         return GROUP_LAYOUT;
-    for (int i = 0; i < v.n_sets; i++) {
-        const struct vk_qmv_set *s = &v.set[i];
+    for (int i = 0; i < v->n_sets; i++) {
+        const struct vk_qmv_set *s = &v->set[i];
         if (s->w->ndim != 2 || !is_dense(s->w) || !is_dense(s->scales) ||
             (s->biases && !is_dense(s->biases)))
             return GROUP_LAYOUT;
-        if (v.epilogue == VK_QMV_SILU_MUL && s->n != v.set[0].n)
+        if (v->epilogue == VK_QMV_SILU_MUL && s->n != v->set[0].n)
             return GROUP_SIZE;
     }
-    if (v.x->dtype != g->node[QMM_PRODUCT]->out[0].dtype || (v.norm && v.norm->dtype != v.x->dtype))
+    if (v->x->dtype != g->node[QMM_PRODUCT]->out[0].dtype ||
+        (v->norm && v->norm->dtype != v->x->dtype))
         return GROUP_DTYPE;
-    return vk_qmv_fits(&v) ? GROUP_TAKEN : GROUP_SIZE;
+    return vk_qmv_fits(v) ? GROUP_TAKEN : GROUP_SIZE;
 }
 
-static enum err run_product(const struct exec *x)
+static enum err run_product(const struct exec *x, enum group_reason *why)
 {
     struct vk_qmv v;
     struct vk_enc *e;
     bool gave_way;
-    enum err err;
+    enum err err = ERR_OK;
 
     make_product(&v, x->group);
+    v.slot = x->slot;
+    if ((*why = judge_product(&v, x->group)) != GROUP_TAKEN)
+        return ERR_OK;
     for (int i = 0; i < x->n_out; i++)
         TRY(arr_alloc(x->out[i], x->strm->be));
     TRY(vk_enc_get(&e, x->strm));
@@ -169,9 +170,8 @@ static enum group_reason fit_together(const struct arr *a, const struct arr *b)
                : GROUP_SIZE;
 }
 
-static enum group_reason takes_heads(const struct exec *x)
+static enum group_reason judge_heads(const struct group *g)
 {
-    const struct group *g = x->group;
     const struct arr *first = &g->node[HEADS_ROPE]->out[0];
     enum group_reason why = GROUP_TAKEN;
     struct heads h;
@@ -224,7 +224,7 @@ static void fill_part(struct vk_rope_part *part, const struct heads *h)
     }
 }
 
-static enum err run_heads(const struct exec *x)
+static enum err run_heads(const struct exec *x, enum group_reason *why)
 {
     const struct node *rope = x->group->node[HEADS_ROPE];
     const struct rope_params *p = rope->params;
@@ -239,6 +239,8 @@ static enum err run_heads(const struct exec *x)
     struct vk_enc *e;
     enum err err = ERR_OK;
 
+    if ((*why = judge_heads(x->group)) != GROUP_TAKEN)
+        return ERR_OK;
     for (int i = 0; i < GROUP_MAX_HEADS; i++) {
         if (!heads_of(&h, x->group, i))
             continue;
@@ -258,9 +260,8 @@ static bool has_rows(const struct arr *a)
     return a->ndim > 0 && (a->strides[a->ndim - 1] == 1 || a->shape[a->ndim - 1] == 1);
 }
 
-static enum group_reason takes_add_norm(const struct exec *x)
+static enum group_reason judge_add_norm(const struct node *add, const struct node *norm)
 {
-    const struct node *add = x->group->node[ADD_NORM_ADD], *norm = x->group->node[ADD_NORM_NORM];
     const struct norm_params *p = norm->params;
 
     for (int i = 0; i < 2; i++) {
@@ -272,14 +273,16 @@ static enum group_reason takes_add_norm(const struct exec *x)
     return p->has_weight && norm->in[1]->dtype != norm->out[0].dtype ? GROUP_DTYPE : GROUP_TAKEN;
 }
 
-static enum err run_add_norm(const struct exec *x)
+static enum err run_add_norm(const struct exec *x, enum group_reason *why)
 {
     struct node *add = x->group->node[ADD_NORM_ADD], *norm = x->group->node[ADD_NORM_NORM];
     const struct norm_params *p = norm->params;
     struct arr *sum = &add->out[0], *dst = &norm->out[0];
     struct vk_enc *e;
-    enum err err;
+    enum err err = ERR_OK;
 
+    if ((*why = judge_add_norm(add, norm)) != GROUP_TAKEN)
+        return ERR_OK;
     TRY(arr_alloc(sum, x->strm->be));
     TRY(arr_alloc(dst, x->strm->be));
     TRY(vk_enc_get(&e, x->strm));
@@ -297,19 +300,8 @@ out:
 
 /* ---- */
 
-const be_op_fn vk_groups[GROUP_KIND_COUNT] = {
+const be_group_fn vk_groups[GROUP_KIND_COUNT] = {
     [GROUP_QMM] = run_product,
     [GROUP_HEADS] = run_heads,
     [GROUP_ADD_NORM] = run_add_norm,
 };
-
-enum group_reason vk_group_takes(const struct exec *x)
-{
-    static enum group_reason (*const takes[GROUP_KIND_COUNT])(const struct exec *) = {
-        [GROUP_QMM] = takes_product,
-        [GROUP_HEADS] = takes_heads,
-        [GROUP_ADD_NORM] = takes_add_norm,
-    };
-
-    return takes[x->group->kind](x);
-}

@@ -209,6 +209,56 @@ static bool x_is_aligned(const struct vk_qmv *v)
     return aligned;
 }
 
+static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
+{
+    int64_t words = g->d.span * v->q.bits / 32;
+    int64_t load = words % 4 == 0 ? 16 : words % 2 == 0 ? 8 : 4;
+
+    return (words_are_aligned(v, load) ? QMV_WIDE_W : 0) | (x_is_aligned(v) ? QMV_WIDE_X : 0) |
+           (v->norm ? QMV_NORM : 0);
+}
+
+/* ---- what was chosen before ---- */
+
+/* The kernel of a problem; plans ask for the same one at every token. */
+struct choice {
+    uint32_t gates; /* gate_changes() at that time */
+    uint32_t flags;
+    int64_t m, k, n[VK_QMV_SETS];
+    struct geometry g;
+    const struct vk_pipe *pipe;
+};
+
+static bool is_choice_for(const struct choice *c, const struct vk_qmv *v)
+{
+    if (c->gates != gate_changes() || c->m != v->m || c->k != v->k ||
+        c->flags != flags_of(v, &c->g))
+        return false;
+    for (int i = 0; i < v->n_sets; i++)
+        if (c->n[i] != v->set[i].n)
+            return false;
+    return words_are_aligned(v, 4);
+}
+
+/* NULL if there is none that holds. */
+static const struct choice *remembered(const struct vk_qmv *v)
+{
+    const struct choice *c = v->slot ? atomic_load_explicit(v->slot, memory_order_relaxed) : NULL;
+
+    return c && is_choice_for(c, v) ? c : NULL;
+}
+
+/* A plan belongs to one stream and so to one thread. Nothing is lost where there is no memory. */
+static void remember(const struct vk_qmv *v, const struct choice *made)
+{
+    struct choice *c = v->slot ? atomic_load_explicit(v->slot, memory_order_relaxed) : NULL;
+
+    if (!v->slot || (!c && !(c = mem_alloc(sizeof *c))))
+        return;
+    *c = *made;
+    atomic_store_explicit(v->slot, c, memory_order_relaxed);
+}
+
 static void describe(char *text, size_t size, const void *data)
 {
     const struct vk_qmv *v = data;
@@ -249,15 +299,6 @@ bool vk_qmv_fits(const struct vk_qmv *v)
 }
 
 /* ---- the dispatch ---- */
-
-static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
-{
-    int64_t words = g->d.span * v->q.bits / 32;
-    int64_t load = words % 4 == 0 ? 16 : words % 2 == 0 ? 8 : 4;
-
-    return (words_are_aligned(v, load) ? QMV_WIDE_W : 0) | (x_is_aligned(v) ? QMV_WIDE_X : 0) |
-           (v->norm ? QMV_NORM : 0);
-}
 
 static enum err pipe_of(const struct vk_pipe **pipe, const struct vk_qmv *v,
                         const struct geometry *g)
@@ -376,20 +417,36 @@ out:
     return err;
 }
 
+static enum err choose(struct choice *c, const struct vk_qmv *v)
+{
+    *c = (struct choice){ .gates = gate_changes(), .m = v->m, .k = v->k };
+    for (int i = 0; i < v->n_sets; i++)
+        c->n[i] = v->set[i].n;
+    geometry_of(&c->g, v, takes_dot(v));
+    c->flags = flags_of(v, &c->g);
+    log_line(LOG_TRACE, "qmv %lldx%lldx%lld: %u threads, %u lanes, %u rows, %u splits, span %u",
+             (long long)v->m, (long long)all_rows(v), (long long)v->k, c->g.d.threads, c->g.d.lanes,
+             c->g.d.rows, c->g.d.splits, c->g.d.span);
+    enum err err = pipe_of(&c->pipe, v, &c->g);
+    if (!err)
+        remember(v, c);
+    return err;
+}
+
 enum err vk_qmv_encode(struct vk_enc *e, const struct vk_qmv *v, bool *gave_way)
 {
-    const struct vk_pipe *pipe;
-    struct geometry g;
-    enum err err;
+    const struct choice *c = remembered(v);
+    struct choice made;
+    enum err err = ERR_OK;
 
-    geometry_of(&g, v, takes_dot(v));
-    log_line(LOG_TRACE, "qmv %lldx%lldx%lld: %u threads, %u lanes, %u rows, %u splits, span %u",
-             (long long)v->m, (long long)all_rows(v), (long long)v->k, g.d.threads, g.d.lanes,
-             g.d.rows, g.d.splits, g.d.span);
-    err = pipe_of(&pipe, v, &g);
-    *gave_way = err && variant_gives_way(variant_of(v), err);
+    *gave_way = false;
+    if (!c) {
+        err = choose(&made, v);
+        *gave_way = err && variant_gives_way(variant_of(v), err);
+        c = &made;
+    }
     if (!err)
-        err = v->n_sets > 1 ? encode_many(e, v, &g, pipe) : encode_one(e, v, &g, pipe);
+        err = v->n_sets > 1 ? encode_many(e, v, &c->g, c->pipe) : encode_one(e, v, &c->g, c->pipe);
     if (err)
         vk_enc_drop(e);
     return err;

@@ -185,6 +185,11 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
     return false;
 }
 
+void variant_count(enum variant_id id)
+{
+    atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
+}
+
 static bool is_own_failure(enum err err)
 {
     return (err == ERR_DEVICE && !vk_dev_is_lost()) || err == ERR_RUNTIME || err == ERR_UNSUPPORTED;
