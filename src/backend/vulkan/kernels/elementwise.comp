@@ -216,6 +216,14 @@ BINARY(divmod, f32, float, floor(divide_f32(a, b)))
 BINARY(divide_native, f32, float, a / b)
 UNARY(sqrt_native, f32, float, sqrt(x))
 
+float sigmoid_native_f32(const float x)
+{
+    float e = exp_f32(-abs(x));
+    precise float r = ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
+
+    return r;
+}
+
 float arange_f32(const float start, const float step, const uint i)
 {
     return start + float(i) * step;
@@ -325,9 +333,9 @@ CAST(bool, bool, u64, uint64_t, packUint2x32(uvec2(x ? 1u : 0u, 0u)))
 CAST(bool, bool, f32, float, x ? 1.0 : 0.0)
 CAST(bool, bool, c64, vec2, vec2(x ? 1.0 : 0.0, 0.0))
 
-CAST(f32, float, bool, bool, x != 0.0)
+CAST(f32, float, bool, bool, !is_zero(x))
 CAST(f32, float, c64, vec2, vec2(x, 0.0))
-CAST(c64, vec2, bool, bool, not_equal_c64(x, vec2(0.0)))
+CAST(c64, vec2, bool, bool, !logical_not_c64(x))
 CAST(c64, vec2, f32, float, x.x)
 CAST(c64, vec2, i32, int, cast_f32_i32(x.x))
 CAST(c64, vec2, u32, uint, cast_f32_u32(x.x))

@@ -249,12 +249,13 @@ float expm1_f32(const float x)
     return is_nan(x) ? x : p;
 }
 
+/* Rounded once: kernels that contain it give the same bits, whatever the driver makes of a '/'. */
 float sigmoid_f32(const float x)
 {
     float e = exp_f32(-abs(x));
-    precise float r = ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
+    precise float sum = 1.0 + e;
 
-    return r;
+    return divide_f32((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0, sum);
 }
 
 /* ---- logarithms ---- */
