@@ -403,5 +403,5 @@ int main(void)
         cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests_name("attn_vk", tests, nd_open, NULL);
+    return cmocka_run_group_tests_name("attn_vk", tests, nd_open_for_counts, NULL);
 }

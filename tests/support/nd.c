@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/eval.h"
+#include "core/gate.h"
 #include "core/mem.h"
 #include "core/op.h"
 #include "core/stat.h"
@@ -14,6 +15,12 @@ int nd_open(void **state)
 {
     (void)state;
     return strm_new(&nd_gpu, (struct dev){ DEV_GPU, 0 }) == ERR_OK ? 0 : -1;
+}
+
+int nd_open_for_counts(void **state)
+{
+    gate_set_int(GATE_VK_READ_AHEAD, 0);
+    return nd_open(state);
 }
 
 void nd_test_no_validation_messages(void **state)

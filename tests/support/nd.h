@@ -8,6 +8,8 @@
 /* The stream that everything here runs on; made by nd_open, a group setup of cmocka. */
 extern struct strm *nd_gpu;
 int nd_open(void **state);
+/* The same; results stay on the device until they are read, so that dispatches can be counted. */
+int nd_open_for_counts(void **state);
 
 /* A test: the validation layer, where it runs, had nothing to say. */
 void nd_test_no_validation_messages(void **state);
