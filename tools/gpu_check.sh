@@ -29,7 +29,7 @@ export MLX_VK_CACHE_DIR=${MLX_VK_CACHE_DIR:-$work/cache} TEST_DATA=$here/data
 
 # The machine's own C library, unless it is older than the one the programs were built with: then the
 # carried loader runs them with the carried one.
-export LD_LIBRARY_PATH=$here/lib
+export LD_LIBRARY_PATH=$here/lib PATH=$PATH:$here/tools
 loader=()
 mlx=$here/bin/mlx
 if ! "$mlx" --version >/dev/null 2>&1; then
@@ -64,7 +64,9 @@ run_one() { # NAME SECONDS FAILURE SETTINGS COMMAND
     (cd "$work" && env "${settings[@]}" timeout "$2" "${command[@]}") >"$log" 2>&1
     code=$?
     [ "$3" = - ] || ! grep -aqE "$3" "$log" || code=${code/#0/pattern}
-    echo "$code $((SECONDS - began))" >"$work/done/$1"
+    echo "$code" >"$work/done/$1"
+    [ "$code" = 0 ] && code=passed || code=FAILED
+    echo "$code $1 ($((SECONDS - began)) s)"
 }
 
 # Starts the tests of a part, CHECK_JOBS at a time; those that must be alone come last.
@@ -93,17 +95,16 @@ is_wanted() {
 passed=0
 failed=0
 report() {
-    local name code seconds kind in rest
+    local name code kind in rest
     for file in "$work"/done/*; do
         [ -f "$file" ] || continue
         name=$(basename "$file")
-        read -r code seconds <"$file"
+        read -r code <"$file"
         if [ "$code" = 0 ]; then
             passed=$((passed + 1))
-            echo "passed $name ($seconds s)"
         else
             failed=$((failed + 1))
-            echo "FAILED $name (exit code $code, $seconds s)"
+            echo "FAILED $name (exit code $code):"
             grep -aE 'ERROR|FAILED|mismatch|hazard|: error' "$logs/$name.log" |
                 head -"${CHECK_LINES:-12}"
         fi

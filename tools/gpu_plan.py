@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes which tests a GPU machine runs, for pack_gpu.sh and gpu_check.sh.
 
-usage: gpu_plan.py BUILD
+usage: gpu_plan.py BUILD [PATTERN]
 
-The tests are those of ctest, with their arguments and settings. A line for each, separated by tabs:
+The tests are those of ctest whose names match, with their arguments and settings. A line for each,
+separated by tabs:
     run     name  parts  seconds  failure  settings  command
     leave   name  why
 parts is "tests" or "slow", with "alone" where nothing else may run; failure is a pattern that the
@@ -12,6 +13,7 @@ output must not match. Paths in commands begin with "@": the folder that pack_gp
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -30,11 +32,13 @@ def moved(text, build):
     return text
 
 
-def line_of(test, build):
+def line_of(test, build, pattern):
     has = {p["name"]: p["value"] for p in test["properties"]}
     labels = has.get("LABELS", [])
     command = [moved(word, build) for word in test.get("command", [])]
     why = next((LEFT_OUT[label] for label in labels if label in LEFT_OUT), None)
+    if not why and not re.search(pattern, test["name"]):
+        why = "not packed"
     if not why and not command:
         why = "not built"
     if not why and not command[0].startswith("@/"):
@@ -53,7 +57,7 @@ def main():
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     for test in json.loads(shown)["tests"]:
-        print("\t".join(line_of(test, build)))
+        print("\t".join(line_of(test, build, sys.argv[2] if len(sys.argv) > 2 else "")))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # Packs what a GPU machine needs to check this build: the command, the test programs with the files
 # they read, and the libraries they load; the C library and its loader apart, for a machine whose own
 # is older. Unpacked there, it runs with `gpu_check/check.sh`; nothing needs to be installed.
-# usage: pack_gpu.sh BUILD ARCHIVE.tar.xz
+# usage: pack_gpu.sh BUILD ARCHIVE.tar.xz [PATTERN]: all tests, or those whose names match
 set -eu
 build=$1
 archive=$2
@@ -11,9 +11,12 @@ top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 out=$top/gpu_check
 
-mkdir -p "$out/bin" "$out/lib" "$out/libc" "$out/data/made" "$out/models"
-"$here/gpu_plan.py" "$build" >"$out/plan"
-cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/bin/||p' | sort -u >"$top/programs"
+mkdir -p "$out/bin" "$out/lib" "$out/libc" "$out/tools" "$out/data/made" "$out/models"
+"$here/gpu_plan.py" "$build" ${3+"$3"} >"$out/plan"
+{
+    echo mlx
+    cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/bin/||p'
+} | sort -u >"$top/programs"
 while read -r name; do
     case $name in
     mlx) program=$build/mlx ;;
@@ -22,6 +25,10 @@ while read -r name; do
     strip -o "$out/bin/$name" "$program"
     ldd "$program"
 done <"$top/programs" >"$top/linked"
+for tool in spirv-val; do # what tests call
+    strip -o "$out/tools/$tool" "$(command -v $tool)"
+    ldd "$out/tools/$tool" >>"$top/linked"
+done
 
 # Everything the programs link, the Vulkan loader that they open, and the dynamic linker itself.
 vulkan=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }')
