@@ -153,7 +153,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
                      .item = dt_size((enum dtype)c->dst->dtype),
                      .n = (int64_t)shp_size(c->shape) };
     struct copy_dynamic_args a = { 0 };
-    uint32_t workgroup = launch_workgroup();
+    uint32_t workgroup = launch_loose_workgroup(shp_size(c->shape) / COPY_DYNAMIC_PER_LANE);
     const struct vk_pipe *pipe;
     enum err err;
 

@@ -179,7 +179,7 @@ out:
 static enum err encode(struct job *j, struct vk_enc *e)
 {
     struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
-    uint32_t workgroup = launch_workgroup();
+    uint32_t workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
     const struct vk_pipe *pipe;
     enum err err;
 

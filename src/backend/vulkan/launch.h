@@ -6,6 +6,9 @@
 
 /* Threads of a workgroup in kernels that have no reason for another size; a power of two. */
 uint32_t launch_workgroup(void);
+/* The same for kernels without barriers, of whose subgroups none waits for another, with n threads
+ * of work. */
+uint32_t launch_loose_workgroup(uint64_t n);
 /* The most threads that a kernel may ask for when its team does not fit in fewer. */
 uint32_t launch_max_workgroup(void);
 

@@ -26,7 +26,6 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
 {
     const struct arr *keys = x->in[0], *out = x->out[0];
     struct random_args a = { .n_keys = keys->size / 2 };
-    uint32_t workgroup = launch_workgroup();
     const struct vk_pipe *pipe;
     uint64_t words;
     enum err err;
@@ -40,6 +39,7 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
     TRY(set_keys(&a, keys, e));
     TRY(vk_enc_read(e, &a.key_addr, keys));
     TRY(vk_enc_write(e, &a.out_addr, out));
+    uint32_t workgroup = launch_loose_workgroup(a.n_keys * a.pairs);
     TRY(kern_pipe(&pipe, KERN_RANDOM_BITS, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
     TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
                         launch_grid((uint64_t)ceil_div((int64_t)(a.n_keys * a.pairs), workgroup))));
