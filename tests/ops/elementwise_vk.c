@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "backend/vulkan/elementwise.h"
+#include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/eval.h"
 #include "core/gate.h"
 #include "core/mem.h"
@@ -403,26 +405,44 @@ static void test_copies(void **state)
         }
 }
 
+static void check_transposition(struct rng *r, enum dtype t, int n)
+{
+    static const int32_t sizes[] = { 8, 16, 31, 32, 33, 100, 257 };
+    struct shp shape = { n, { 1 } };
+
+    for (int d = 0; d < n; d++)
+        shape.d[d] = 1 + rng_below(r, 4);
+    shape.d[n - 1] = sizes[rng_below(r, ARRAY_LEN(sizes))];
+    shape.d[rng_below(r, n - 1)] = sizes[rng_below(r, ARRAY_LEN(sizes))];
+    check_contiguous(r, t, &shape, ND_PERMUTED);
+}
+
 static void test_transpositions(void **state)
 {
-    static const int32_t sizes[] = { 8, 31, 32, 33, 100, 257 };
     static const enum dtype types[] = { DT_INT8, DT_FLOAT16, DT_FLOAT32, DT_COMPLEX64 };
     struct rng r = { 7 };
     int64_t old = gate_set_int(GATE_VK_TRANSPOSE, 1);
 
     (void)state;
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        for (int k = 0; k < 40; k++) {
-            struct shp shape = { 2 + k % 4, { 1 } };
-            int n = shape.ndim;
-
-            for (int d = 0; d < n; d++)
-                shape.d[d] = 1 + rng_below(&r, 4);
-            shape.d[n - 1] = sizes[rng_below(&r, ARRAY_LEN(sizes))];
-            shape.d[rng_below(&r, n - 1)] = sizes[rng_below(&r, ARRAY_LEN(sizes))];
-            check_contiguous(&r, types[t], &shape, ND_PERMUTED);
-        }
+        for (int k = 0; k < 40; k++)
+            check_transposition(&r, types[t], 2 + k % 4);
     gate_set_int(GATE_VK_TRANSPOSE, old);
+}
+
+/* The kernel of software devices: planes and stacks of them, tiles that overlap. */
+static void test_transpositions_in_blocks(void **state)
+{
+    int64_t old = gate_set_int(GATE_VK_BLOCKS, 1);
+    uint64_t hits = variant_hits(VARIANT_TRANSPOSE_BLOCKS);
+    struct rng r = { 8 };
+
+    (void)state;
+    for (int k = 0; k < 60; k++)
+        check_transposition(&r, k % 2 ? DT_FLOAT32 : DT_INT32, 2 + k % 2);
+    if (launch_block_lanes() == BLOCK_LANES)
+        assert_true(variant_hits(VARIANT_TRANSPOSE_BLOCKS) > hits + 5);
+    gate_set_int(GATE_VK_BLOCKS, old);
 }
 
 /* Copies into parts of an array leave the rest alone: concatenations of odd pieces. */
@@ -674,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_permuted_operands),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_transpositions),
+        cmocka_unit_test(test_transpositions_in_blocks),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_arange),
         cmocka_unit_test(test_wide_indices),

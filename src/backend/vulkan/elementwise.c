@@ -26,10 +26,9 @@
 /* Threads of a workgroup. Small arrays leave most of one idle, which software devices feel. */
 #define THREADS_LARGE 256
 #define THREADS_SMALL 128
-/* Where subgroups read blocks: of a workgroup, and groups of a thread. Each subgroup costs some 50
- * ns before it begins. llvmpipe copies 16 MB in 5.0 ms with 4 groups and one subgroup per
- * workgroup, in 2.5 ms with these; with 32 groups in 2.2, but compiles ten times as long. */
-#define BLOCK_SUBGROUPS 8
+/* Groups of a thread where subgroups read blocks. Each subgroup costs some 50 ns before it begins.
+ * llvmpipe copies 16 MB in 5.0 ms with 4 groups and one subgroup per workgroup, in 2.5 ms with
+ * these and BLOCK_SUBGROUPS; with 32 groups in 2.2, but compiles ten times as long. */
 #define BLOCK_UNROLL 8
 /* Workgroups that must not become fewer for the sake of larger ones. */
 #define BLOCK_LEAST_GROUPS 16

@@ -79,6 +79,12 @@ bool launch_block_pays(uint64_t bytes)
     return gate_int(GATE_VK_BLOCKS) == 1 || bytes >= BLOCKS_FROM;
 }
 
+void launch_block_digits(uint32_t *digit)
+{
+    for (uint32_t i = 0; i < BLOCK_DIGITS; i++)
+        digit[i] = i;
+}
+
 struct vk_grid launch_grid(uint64_t n)
 {
     const uint32_t *max = vk_limits_get()->max_groups;

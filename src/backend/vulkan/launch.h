@@ -17,6 +17,10 @@ uint32_t launch_max_workgroup(void);
 uint32_t launch_block_lanes(void);
 /* True if reading this many bytes in blocks is worth the larger kernel. */
 bool launch_block_pays(uint64_t bytes);
+/* Subgroups of a workgroup of such a kernel. */
+#define BLOCK_SUBGROUPS 8
+/* Fills in the table that its arguments end with. */
+void launch_block_digits(uint32_t *digit);
 /* True on a software device, which spends more time building what is unrolled than it gains; not if
  * a setting asks for workgroups as hardware has them. */
 bool launch_is_lean(void);

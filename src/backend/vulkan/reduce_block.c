@@ -150,8 +150,7 @@ static void plan_rows(struct reduce_block_args *a, const struct vk_reduction *r)
 void reduce_block_plan(struct reduce_block_args *a, const struct vk_reduction *r, uint64_t in_addr)
 {
     *a = (struct reduce_block_args){ .in_addr = in_addr, .n_out = r->plan->n_out };
-    for (uint32_t i = 0; i < BLOCK_DIGITS; i++)
-        a->digit[i] = i;
+    launch_block_digits(a->digit);
     if (r->plan->walk == REDUCE_ROWS)
         plan_rows(a, r);
     else

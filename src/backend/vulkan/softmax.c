@@ -99,7 +99,6 @@ static enum variant_reason fit_row(struct team *t)
     return t->workgroup <= launch_max_workgroup() ? VARIANT_FITS : VARIANT_SIZE;
 }
 
-#define BLOCK_SUBGROUPS 8 /* of a workgroup that reads blocks: kernels/block.glsl */
 #define UNITS_PER_PIECE (SOFTMAX_BLOCK_LOADS * BLOCK_LANES)
 
 static enum variant_reason fit_blocks(struct team *t)
@@ -178,8 +177,7 @@ static enum err dispatch_blocks(struct vk_enc *e, const struct vk_pipe *pipe, co
                                     .pieces = t->pieces,
                                     .n_tasks = (uint32_t)rows_of(t) * t->pieces };
 
-    for (uint32_t i = 0; i < BLOCK_DIGITS; i++)
-        a.digit[i] = i;
+    launch_block_digits(a.digit);
     return vk_enc_dispatch(e, pipe, &a, sizeof a,
                            launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
 }

@@ -439,6 +439,18 @@ struct transpose_args {
     A_U32 tiles_a, tiles_b;
 };
 
+/* The same for words, in blocks (block.glsl). */
+#define TRANSPOSE_BLOCK_TILE 16
+struct transpose_block_args {
+    A_ADDR src_addr, dst_addr;
+    A_I64 src_batch, dst_batch;
+    A_I32 src_stride, dst_stride;
+    A_U32 n_a, n_b;
+    A_U32 n_tasks;
+    A_U32 none; /* 0 */
+    A_U32 digit[BLOCK_DIGITS];
+};
+
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
@@ -471,4 +483,5 @@ static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct sort_args) == 72, "padding");
 static_assert(sizeof(struct scan_args) == 48, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
+static_assert(sizeof(struct transpose_block_args) == 56 + 4 * BLOCK_DIGITS, "padding");
 #endif
