@@ -43,6 +43,14 @@ static int setup_square(struct bench_state *s)
     return bench_fill(&s->in[0], shape, 2, MLX_FLOAT32, s->stream);
 }
 
+static int setup_rows(struct bench_state *s)
+{
+    int n = square_edge(s), rc = setup_square(s);
+
+    rc |= mlx_arange(&s->in[1], n - 1, -1, -1, MLX_INT32, s->stream);
+    return rc | mlx_array_eval(s->in[1]);
+}
+
 static int setup_product(struct bench_state *s, mlx_dtype dtype)
 {
     int shape[2] = { bench_options.edge, bench_options.edge };
@@ -141,6 +149,12 @@ static int build_matmul(mlx_array *out, const struct bench_state *s)
     return mlx_matmul(out, s->in[0], s->in[1], s->stream);
 }
 
+/* Every row, the last one first. */
+static int build_gather(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_take_axis(out, s->in[0], s->in[1], 0, s->stream);
+}
+
 /* ---- work of one result ---- */
 
 static double one_operand(const struct bench_state *s)
@@ -179,6 +193,7 @@ const struct bench_case bench_cases[] = {
     { "col_sum", "sum over columns, f32", setup_square, build_col_sum, one_operand, TB, 3.0 },
     { "softmax", "softmax of rows, f32", setup_square, build_softmax, two_operands, TB, 3.0 },
     { "transpose", "transposed copy, f32", setup_square, build_transpose, two_operands, TB, 2.2 },
+    { "gather", "rows in another order, f32", setup_rows, build_gather, two_operands, TB, 0 },
     { "matmul_f32", "square product", setup_product_f32, build_matmul, cube, TFLOP, 40.0 },
     { "matmul_f16", "square product", setup_product_f16, build_matmul, cube, TFLOP, 280.0 },
     { "matmul_bf16", "square product", setup_product_bf16, build_matmul, cube, TFLOP, 280.0 },

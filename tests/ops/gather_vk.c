@@ -1,4 +1,6 @@
 /* Gather on the GPU against plain loops on the host. */
+#include "backend/vulkan/launch.h"
+#include "backend/vulkan/variant.h"
 #include "core/eval.h"
 #include "core/gate.h"
 #include "core/mem.h"
@@ -175,6 +177,35 @@ static void test_rows(void **state)
         }
 }
 
+/* Long slices, as software devices copy them: in pieces of 2 KiB of which the last overlaps the one
+ * before it, from sources that have gaps, begin anywhere or lie across, by indices of any layout.
+ */
+static void test_slices_in_blocks(void **state)
+{
+    static const int32_t bytes[] = { 2040, 2048, 2056, 3000, 4096, 10008 };
+    int64_t old = gate_set_int(GATE_VK_BLOCKS, 1);
+    uint64_t hits = variant_hits(VARIANT_GATHER_BLOCKS);
+    struct rng r = { 7 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(item_types); i++)
+        for (size_t k = 0; k < ARRAY_LEN(index_types); k++) {
+            int32_t n = bytes[rng_below(&r, ARRAY_LEN(bytes))] / (int32_t)dt_size(item_types[i]);
+            struct shp shape = { 3, { 30, 2, n / 2 } };
+            struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 + rng_below(&r, 3), 2 } } };
+            g.p.slice_size[2] = shape.d[2];
+            nd_make(&g.src, &r, item_types[i], &shape, (enum nd_layout)(k % ND_LAYOUTS));
+            nd_make(&g.index[0], &r, index_types[k], &(struct shp){ 2, { 5, 3 } },
+                    (enum nd_layout)rng_below(&r, ND_LAYOUTS));
+            index_fill(&g.index[0], &r, shape.d[0], g.p.slice_size[0]);
+            check_gather(&g);
+            gather_free(&g);
+        }
+    if (launch_block_lanes() == BLOCK_LANES)
+        assert_true(variant_hits(VARIANT_GATHER_BLOCKS) > hits + 5);
+    gate_set_int(GATE_VK_BLOCKS, old);
+}
+
 static void test_out_of_range_is_clamped(void **state)
 {
     static const int64_t values[] = { 5,   -6,        1000, -1000,     INT64_MAX,
@@ -183,13 +214,14 @@ static void test_out_of_range_is_clamped(void **state)
     struct gather g;
 
     (void)state;
-    for (size_t k = 0; k < ARRAY_LEN(index_types); k++) {
-        g = (struct gather){ .p = { .n_axes = 1, .slice_size = { 1, 8 } } };
-        nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 2, { 5, 8 } }, ND_ROW);
-        nd_make(&g.index[0], &r, index_types[k], &(struct shp){ 1, { (int32_t)ARRAY_LEN(values) } },
-                ND_ROW);
+    for (size_t k = 0; k < 2 * ARRAY_LEN(index_types); k++) {
+        enum dtype t = index_types[k / 2];
+        int32_t n = k % 2 ? 8 : 1024;
+        g = (struct gather){ .p = { .n_axes = 1, .slice_size = { 1, n } } };
+        nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 2, { 5, n } }, ND_ROW);
+        nd_make(&g.index[0], &r, t, &(struct shp){ 1, { (int32_t)ARRAY_LEN(values) } }, ND_ROW);
         for (size_t i = 0; i < ARRAY_LEN(values); i++)
-            num_store(index_types[k], nd_at(&g.index[0], i), (struct num){ .i = values[i] });
+            num_store(t, nd_at(&g.index[0], i), (struct num){ .i = values[i] });
         nd_view(&g.index[0]);
         check_gather(&g);
         gather_free(&g);
@@ -231,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_random_gathers),
         cmocka_unit_test(test_without_wide_units),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_slices_in_blocks),
         cmocka_unit_test(test_out_of_range_is_clamped),
         cmocka_unit_test(test_empty_index_gives_an_empty_array),
         cmocka_unit_test(test_bool_cannot_index),

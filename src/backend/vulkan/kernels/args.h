@@ -365,6 +365,21 @@ struct gather_args {
     A_U32 reserved;
 };
 
+/* Slices of consecutive bytes by one array of indices, in blocks (block.glsl). A unit is 8 bytes;
+ * lengths and the stride of the source are in units. */
+#define GATHER_BLOCK_LOADS 32 /* of a lane */
+struct gather_block_args {
+    A_ADDR src_addr, out_addr;
+    A_ADDR index_addr;
+    A_I64 src_stride;   /* from index to index */
+    A_I64 index_stride; /* from position to position, in elements */
+    A_U32 slice;
+    A_U32 pieces, n_tasks;
+    A_U32 dim, last; /* as in gather_index */
+    A_U32 reserved;
+    A_U32 digit[BLOCK_DIGITS];
+};
+
 /* ---- copies with offsets that lie in memory: lengths and strides in units ---- */
 #define COPY_DYNAMIC_PER_LANE 4 /* units that a lane copies */
 
@@ -476,6 +491,7 @@ static_assert(sizeof(struct sdpa_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");
+static_assert(sizeof(struct gather_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct gather_args) == 64, "padding");
 static_assert(sizeof(struct copy_start) == 24 + 16 * WALK_MAX, "padding");
 static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");

@@ -31,6 +31,14 @@ uint block_digit(uint number, uint shift)
     return p.digit[(number >> shift) & uint(BLOCK_DIGITS - 1)] << shift;
 }
 
+// A number that is the same in all lanes, as one that is known to be.
+uint block_uniform(uint number)
+{
+    return block_digit(number, 0u) | block_digit(number, 4u) | block_digit(number, 8u) |
+           block_digit(number, 12u) | block_digit(number, 16u) | block_digit(number, 20u) |
+           block_digit(number, 24u) | block_digit(number, 28u);
+}
+
 // The number of this subgroup in the dispatch, the same in all its lanes.
 uint block_task()
 {

@@ -35,8 +35,9 @@ int64_t read_index(uint64_t address, uint code, int64_t i)
     }
 }
 
-// A negative index counts from the end; what lies outside is moved to the nearest end.
+// A negative index counts from the end; what lies outside is moved to the nearest end. Without a
+// branch, which kernels in blocks (block.glsl) must not have.
 int64_t place_index(int64_t i, int64_t dim, int64_t last)
 {
-    return clamp(i < 0l ? i + dim : i, 0l, last);
+    return clamp(i + (dim & (i >> 63)), 0l, last);
 }
