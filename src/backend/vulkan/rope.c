@@ -159,14 +159,15 @@ static enum err set_parts(struct vk_enc *e, struct rope_args *a, const struct vk
 
     for (int i = 0; i < r->n_parts; i++) {
         TRY(set_part(e, &parts[i], &r->part[i]));
-        parts[i].first_row = (uint32_t)rows;
+        a->first_row[i] = (uint32_t)rows;
         rows += (uint64_t)r->batch * r->positions * r->part[i].heads;
     }
     if (rows > UINT32_MAX)
         TRY(err_set(ERR_UNSUPPORTED, "[rope] %llu rows are more than Vulkan kernels take",
                     (unsigned long long)rows));
     a->n_rows = (uint32_t)rows;
-    a->n_parts = (uint32_t)r->n_parts;
+    for (int i = r->n_parts; i < ROPE_PARTS; i++)
+        a->first_row[i] = UINT32_MAX;
     TRY(vk_enc_args(e, &a->parts, parts, sizeof parts));
 out:
     return err;
@@ -193,6 +194,15 @@ static uint32_t flags_of(const struct vk_rope *r)
            (norms ? ROPE_NORMS : 0);
 }
 
+/* A lane holds a block of each half of the row. */
+static bool halves_meet(const struct vk_rope *r, const struct norm_team *t, enum dtype type)
+{
+    uint32_t half = t->lanes * 16 / (uint32_t)dt_size(type);
+
+    return !r->p->traditional && !t->walks && t->blocks == 2 && r->size == 2 * half &&
+           (uint32_t)r->p->dims == r->size;
+}
+
 static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
                        const struct norm_team *t, uint32_t workgroup)
 {
@@ -207,7 +217,7 @@ static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
         uint32_t flags = flags_of(r);
         id = VARIANT_ROPE_WIDE;
         if (variant_takes(id, judge_wide(r, (int64_t)dt_size(type)), &problem)) {
-            flags |= ROPE_WIDE;
+            flags |= ROPE_WIDE | (halves_meet(r, t, type) ? ROPE_HELD : 0);
         } else {
             id = VARIANT_ROPE_ELEMENT;
             variant_takes(id, VARIANT_FITS, &problem);

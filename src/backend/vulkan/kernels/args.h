@@ -260,10 +260,8 @@ struct rope_part {
     A_I64 dst_batch, dst_head, dst_position;
     A_I32 src_stride, dst_stride, weight_stride; /* along the last axis */
     A_U32 heads;
-    A_U32 first_row; /* of the dispatch */
     A_U32 flags;
     A_F32 eps;
-    A_U32 reserved;
 };
 
 #define ROPE_TRADITIONAL 1u
@@ -272,6 +270,7 @@ struct rope_part {
 #define ROPE_FREQS 8u  /* the table holds frequencies of the caller, not angles per position */
 #define ROPE_TURNS 16u /* the table holds cosine and sine of every position and pair */
 #define ROPE_NORMS 32u /* some part is normed */
+#define ROPE_HELD 64u  /* wide; a lane holds two blocks, and they turn with each other */
 
 struct rope_args {
     A_ADDR parts;
@@ -280,7 +279,8 @@ struct rope_args {
     A_I64 table_stride, offset_stride;
     A_I32 first;
     A_F32 scale;
-    A_U32 n_parts, n_rows;
+    A_U32 n_rows;
+    A_U32 first_row[ROPE_PARTS]; /* of each part; 0xffffffff: there is none */
     A_U32 positions;
     A_U32 size, pairs; /* elements of a row, pairs that turn */
     A_U32 lanes, log2_team;
@@ -484,8 +484,8 @@ static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "paddin
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct softmax_block_args) == 48 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
-static_assert(sizeof(struct rope_part) == 112, "padding");
-static_assert(sizeof(struct rope_args) == 80, "padding");
+static_assert(sizeof(struct rope_part) == 104, "padding");
+static_assert(sizeof(struct rope_args) == 88, "padding");
 static_assert(sizeof(struct sdpa_mask) == 40, "padding");
 static_assert(sizeof(struct sdpa_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");

@@ -2,8 +2,9 @@
 // Rows of heads on their way from one array to another: normed (RMSNorm), rotated by their position,
 // or both, each step rounded as the single op rounds it. Up to ROPE_PARTS tensors share a dispatch.
 //
-// A team of lanes works on a row. The norm reads the row as norm.comp does; then each lane reads its
-// pairs again, turns them and writes them, so that a row may be written over itself.
+// A team of lanes works on a row. The norm reads the row as norm.comp does. Where that leaves the two
+// halves of every pair with one lane, the lane turns what it holds; else each lane reads its pairs
+// again. A row may be written over itself.
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
@@ -21,6 +22,7 @@ const bool WIDE = (FLAGS & ROPE_WIDE) != 0u;
 const bool FREQS = (FLAGS & ROPE_FREQS) != 0u;
 const bool TURNS = (FLAGS & ROPE_TURNS) != 0u;
 const bool NORMS = (FLAGS & ROPE_NORMS) != 0u;
+const bool HELD = (FLAGS & ROPE_HELD) != 0u;
 
 ARGS(rope_args);
 #include "norm_rows.glsl"
@@ -71,12 +73,16 @@ vec2 turn_of(uint pair)
     return INVERSE ? vec2(turn.x, -turn.y) : turn;
 }
 
-vec2 turned(VAL a, VAL b, uint pair)
+vec2 turn_by(VAL a, VAL b, vec2 t)
 {
-    vec2 t = turn_of(pair);
     precise float x = a * t.x - b * t.y;
     precise float y = a * t.y + b * t.x;
     return vec2(x, y);
+}
+
+vec2 turned(VAL a, VAL b, uint pair)
+{
+    return turn_by(a, b, turn_of(pair));
 }
 
 // ---- elements ----
@@ -179,6 +185,54 @@ void move_row()
     }
 }
 
+// ---- rows that their team holds ----
+
+// All that the row needs is on its way before anything waits for it.
+vec2 held_turn[DT_PER16];
+uvec4 held_weight[2];
+
+void load_held()
+{
+    uint e = share.lane * DT_PER16;
+    row_load(share, src_row, 1, 0u);
+    held_weight[0] = held_weight[1] = uvec4(0u);
+    if ((part.flags & ROPE_PART_WEIGHT) != 0u && share.lane < share.lanes) {
+        held_weight[0] = AT(U128Buf, part.weight, DT_BYTES, e);
+        held_weight[1] = AT(U128Buf, part.weight, DT_BYTES, e + p.pairs);
+    }
+    if (is_turned)
+        [[unroll]] for (int i = 0; i < DT_PER16; i++)
+            held_turn[i] = turn_of(min(e + uint(i), p.pairs - 1u));
+}
+
+void get_held(const int k, out VAL v[DT_PER16])
+{
+    dt_unpack(row_words[k], v);
+    if (!NORMS || (part.flags & ROPE_PART_NORM) == 0u)
+        return;
+    VAL w[DT_PER16];
+    dt_unpack(held_weight[k], w);
+    [[unroll]] for (int i = 0; i < DT_PER16; i++)
+        v[i] = dt_round(weighed(v[i], w[i]));
+}
+
+void move_held()
+{
+    VAL a[DT_PER16], b[DT_PER16];
+    get_held(0, a);
+    get_held(1, b);
+    if (is_turned)
+        [[unroll]] for (int i = 0; i < DT_PER16; i++) {
+            vec2 v = turn_by(a[i], b[i], held_turn[i]);
+            a[i] = v.x;
+            b[i] = v.y;
+        }
+    put_block(share.lane * DT_PER16, a);
+    put_block(share.lane * DT_PER16 + p.pairs, b);
+}
+
+// ---- places ----
+
 int64_t head_offset(uint64_t walk, int64_t stride, uint head)
 {
     return walk != 0ul ? walk_offset(Walk(walk), uint64_t(head)) : int64_t(head) * stride;
@@ -187,13 +241,14 @@ int64_t head_offset(uint64_t walk, int64_t stride, uint head)
 // Rows are numbered by batch, position and head.
 void place_row(uint row)
 {
-    uint which = 0u;
-    Parts parts = Parts(p.parts);
+    uint which = 0u, first_row = 0u;
     [[unroll]] for (uint i = 1u; i < ROPE_PARTS; i++)
-        if (i < p.n_parts && row >= parts.part[i].first_row)
+        if (row >= p.first_row[i]) {
             which = i;
-    part = parts.part[which];
-    row -= part.first_row;
+            first_row = p.first_row[i];
+        }
+    part = Parts(p.parts).part[which];
+    row -= first_row;
     uint at = row / part.heads;
     uint head = row - at * part.heads;
     uint batch = at / p.positions;
@@ -212,6 +267,11 @@ void place_row(uint row)
     angle_unit = float(int(at) + first) * p.scale;
 }
 
+float norm_factor(float squares, uint team)
+{
+    return inversesqrt(team_join(squares, 1u, team) / float(p.size) + part.eps);
+}
+
 void main()
 {
     uint group = gl_WorkGroupID.x + gl_NumWorkGroups.x * (gl_WorkGroupID.y +
@@ -223,14 +283,22 @@ void main()
     share.lanes = p.lanes;
     share.n = live ? p.size : 0u;
     place_row(live ? row : 0u);
-    if (NORMS) {
+    if (HELD)
+        load_held();
+    if (NORMS && HELD) {
+        factor = norm_factor(row_squares(0.0), team);
+    } else if (NORMS) {
         float sum = 0.0;
         for (uint first = 0u; first * DT_PER16 < p.size; first += BLOCKS * p.lanes) {
             row_load(share, src_row, part.src_stride, first);
             sum = row_squares(sum);
         }
-        factor = inversesqrt(team_join(sum, 1u, team) / float(p.size) + part.eps);
+        factor = norm_factor(sum, team);
     }
-    if (live && share.lane < share.lanes)
+    if (!live || share.lane >= share.lanes)
+        return;
+    if (HELD)
+        move_held();
+    else
         move_row();
 }
