@@ -195,26 +195,39 @@ static void hand_round(const struct round *r)
     arr_unref(&a);
 }
 
-static struct hazard_report recorded(const struct round *round)
+static void begin_record(void)
+{
+    vk_rec_reset();
+    gate_set_int(GATE_VK_RECORD, 1);
+}
+
+static struct hazard_report end_record(void)
 {
     struct hazard_report r;
     size_t n;
 
-    vk_rec_reset();
-    gate_set_int(GATE_VK_RECORD, 1);
-    hand_round(round);
     gate_set_int(GATE_VK_RECORD, 0);
     const struct vk_rec *rec = vk_rec_get(&n);
     assert_ok(hazard_check(&r, rec, n));
     return r;
 }
 
-static void check_round(const struct round *round)
+static struct hazard_report recorded(const struct round *round)
 {
-    struct hazard_report r = recorded(round);
+    begin_record();
+    hand_round(round);
+    return end_record();
+}
 
+static void check_clean(struct hazard_report r)
+{
     if (hazard_count(&r) + r.needless)
         fail_msg("%s", r.text);
+}
+
+static void check_round(const struct round *round)
+{
+    check_clean(recorded(round));
 }
 
 static void test_streams_of_one_queue(void **state)
@@ -289,10 +302,12 @@ static void test_missing_wait_is_found(void **state)
     {                                                                                              \
         .kind = VK_REC_##what, .stream = s, .ticket = t                                            \
     }
-#define WAIT(s, t, o, u)                                                                           \
+#define AFTER(what, s, t, o, u)                                                                    \
     {                                                                                              \
-        .kind = VK_REC_WAIT, .stream = s, .ticket = t, .other = o, .other_ticket = u               \
+        .kind = VK_REC_##what, .stream = s, .ticket = t, .other = o, .other_ticket = u             \
     }
+#define WAIT(s, t, o, u) AFTER(WAIT, s, t, o, u)
+#define OVER(s, t, o, u) AFTER(OVER, s, t, o, u)
 #define ALLOC                                                                                      \
     {                                                                                              \
         .kind = VK_REC_ALLOC, .addr = 96, .size = 64                                               \
@@ -355,6 +370,36 @@ static const struct order_case {
       0,
       { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), COMMIT(RETIRE, 0, 1), ACCESS(READ, 1, 1, 0),
         COMMIT(SUBMIT, 1, 1) } },
+    { "an end that the stream found",
+      0,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), COMMIT(RETIRE, 0, 1), OVER(1, 1, 0, 1),
+        ACCESS(READ, 1, 1, 0), COMMIT(SUBMIT, 1, 1) } },
+    { "an end found too late",
+      1,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), ACCESS(READ, 1, 1, 0), COMMIT(RETIRE, 0, 1),
+        OVER(1, 1, 0, 1), COMMIT(SUBMIT, 1, 1) } },
+    { "a wait for who found an end and had nothing to do",
+      0,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), COMMIT(RETIRE, 0, 1), OVER(1, 1, 0, 1),
+        WAIT(2, 1, 1, 0), ACCESS(READ, 2, 1, 0), COMMIT(SUBMIT, 2, 1) } },
+    { "the host waits for who found an end and had nothing to do",
+      0,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), COMMIT(RETIRE, 0, 1), OVER(1, 1, 0, 1),
+        COMMIT(SEEN, 1, 0), ACCESS(READ, 2, 1, 0), COMMIT(SUBMIT, 2, 1) } },
+    { "an end that another stream found",
+      1,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), COMMIT(RETIRE, 0, 1), OVER(1, 1, 0, 1),
+        ACCESS(READ, 2, 1, 0), COMMIT(SUBMIT, 2, 1) } },
+    { "an end that another stream found after the wait for it",
+      1,
+      0,
+      { ACCESS(WRITE, 0, 1, 0), COMMIT(SUBMIT, 0, 1), WAIT(2, 1, 1, 0), ACCESS(READ, 2, 1, 0),
+        COMMIT(SUBMIT, 2, 1), COMMIT(RETIRE, 0, 1), OVER(1, 1, 0, 1) } },
     { "readers that have ended",
       0,
       0,
@@ -424,6 +469,34 @@ static void test_wait_without_work(void **state)
     vk_fault_set(VK_FAULT_TIMELINE, -1);
     wait_alone();
     vk_fault_set(VK_FAULT_TIMELINE, 0);
+}
+
+/* A stream that is to wait for what has ended has nothing to do, and so its event no commit of its
+ * own (a view of another stream's array). What comes after that event is still in order. */
+static void test_wait_for_what_is_over(void **state)
+{
+    (void)state;
+    for (int is_host = 0; is_host < 2; is_host++) {
+        struct strm *from = vkt_stream(), *via = vkt_stream(), *to = vkt_stream();
+        struct arr *a = vkt_array(from, N);
+
+        begin_record();
+        vkt_encode(from, &(struct vkt_probe){ .out = a, .mul = 1 });
+        struct ev *first = record_event(from);
+        assert_ok(from->be->flush(from));
+        while (from->be->retire(from, true)) /* it ends without anybody asking for the event */
+            ;
+        assert_ok(ev_wait_on(via, first));
+        struct ev *second = record_event(via);
+        assert_int_equal(second->ticket, 0);
+        assert_ok(is_host ? ev_wait(second) : ev_wait_on(to, second));
+        vkt_encode(to, &(struct vkt_probe){ .in = a, .out = a, .mul = 1, .add = 1 });
+        assert_int_equal(vkt_read(to, a)[1], 2);
+        check_clean(end_record());
+        ev_unref(&first);
+        ev_unref(&second);
+        arr_unref(&a);
+    }
 }
 
 /* ---- threads ---- */
@@ -569,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_missing_wait_is_found),
         cmocka_unit_test(test_order_of_streams),
         cmocka_unit_test(test_wait_without_work),
+        cmocka_unit_test(test_wait_for_what_is_over),
         cmocka_unit_test(test_waiting_threads),
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_streams_are_recycled),

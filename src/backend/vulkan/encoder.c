@@ -47,12 +47,12 @@ static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, u
                                  .ticket = atomic_load(&s->committed) + 1 });
 }
 
-void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, bool is_queued)
+void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind how)
 {
     struct vk_strm *s = stream_of(e);
 
     if (gate_on(GATE_VK_RECORD))
-        vk_rec_add(&(struct vk_rec){ .kind = is_queued ? VK_REC_QUEUED : VK_REC_WAIT,
+        vk_rec_add(&(struct vk_rec){ .kind = how,
                                      .stream = atomic_load(&s->strm)->index,
                                      .dispatch = e->dispatches,
                                      .ticket = atomic_load(&s->committed) + 1,

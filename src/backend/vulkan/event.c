@@ -55,7 +55,7 @@ static enum err wait_for_gpu(struct vk_strm *s, struct ev *e)
     if (!is_other_queue)
         vk_enc_order(&s->enc); /* submission order is enough, given a barrier */
     TRY(vk_strm_depend(s, (struct vk_dep){ e, .uses_semaphore = is_other_queue }));
-    vk_enc_note_wait(&s->enc, e, !is_other_queue);
+    vk_enc_note_wait(&s->enc, e, is_other_queue ? VK_REC_WAIT : VK_REC_QUEUED);
 out:
     return err;
 }
@@ -96,6 +96,6 @@ enum err vk_strm_wait(struct strm *strm, struct ev *e)
     if (!is_over(e, is_gpu))
         return is_gpu ? wait_for_gpu(s, e) : wait_for_host(s, e);
     if (is_gpu)
-        vk_enc_note_wait(&s->enc, e, false);
+        vk_enc_note_wait(&s->enc, e, VK_REC_OVER);
     return ERR_OK;
 }

@@ -1,8 +1,9 @@
 /* Accesses of different streams. A commit is looked at when it goes to the queue: what it touches
  * must come after everything that conflicts in commits which went before it. There are three ways
  * to come after: a wait of the stream, for the commit itself or one that waited for it; the host
- * has waited; the commit had ended when the memory was given out anew or, if it only read, when the
- * write was encoded: memory is written again only when nobody holds it for reading any more.
+ * has waited, or found it over and went on without; the commit had ended when the memory was given
+ * out anew or, if it only read, when the write was encoded: memory is written again only when
+ * nobody holds it for reading any more.
  *
  * Order is kept as clocks: of each stream, the ticket up to which its commits have come before. */
 #include "backend/vulkan/hazard_lanes.h"
@@ -23,6 +24,7 @@ struct state {
     size_t next;          /* in the lane: the first entry of a commit not looked at */
     uint64_t *clock;      /* what comes before the next dispatch */
     uint64_t *queued;     /* what will, after a barrier */
+    uint64_t *over;       /* what had ended when the stream was to wait for it */
     VEC(size_t) accesses; /* of commits in the queue, in order */
     VEC(struct commit) commits;
     VEC(struct end) ends;
@@ -75,7 +77,8 @@ static struct commit *commit_at(const struct cross *c, size_t lane, uint64_t tic
     return NULL;
 }
 
-/* The stream's commits up to a ticket, and all that is over with them. */
+/* The stream's commits up to a ticket, and all that is over with them. An event of the stream is
+ * recorded after what the stream found over, but needs no commit to hold it. */
 static void clock_add(const struct cross *c, uint64_t *clock, int stream, uint64_t ticket)
 {
     size_t lane = lane_number(c, stream);
@@ -85,6 +88,7 @@ static void clock_add(const struct cross *c, uint64_t *clock, int stream, uint64
     const struct commit *known = commit_at(c, lane, ticket);
     if (known)
         clock_max(c, clock, known->clock);
+    clock_max(c, clock, c->state[lane].over);
     clock[lane] = MAX(clock[lane], ticket);
 }
 
@@ -200,7 +204,7 @@ static enum err take_entry(struct cross *c, size_t lane, size_t i)
     const struct vk_rec *r = &c->l->rec[i];
     struct state *s = &c->state[lane];
 
-    if (r->kind == VK_REC_WAIT)
+    if (r->kind == VK_REC_WAIT || r->kind == VK_REC_OVER)
         clock_add(c, s->clock, r->other, r->other_ticket);
     else if (r->kind == VK_REC_QUEUED)
         clock_add(c, s->queued, r->other, r->other_ticket);
@@ -267,6 +271,8 @@ static enum err take_record(struct cross *c)
             TRY(take_end(c, lane, r->ticket, i));
         else if (r->kind == VK_REC_SEEN)
             clock_add(c, c->host, r->stream, r->ticket);
+        else if (r->kind == VK_REC_OVER)
+            clock_add(c, c->state[lane].over, r->other, r->other_ticket);
     }
 out:
     return err;
@@ -285,7 +291,8 @@ enum err hazard_check_streams(struct hazard_report *out, const struct lanes *l)
     for (size_t i = 0; i < l->lane.n; i++) {
         c.state[i].clock = new_clock(&c);
         c.state[i].queued = new_clock(&c);
-        if (!c.state[i].clock || !c.state[i].queued)
+        c.state[i].over = new_clock(&c);
+        if (!c.state[i].clock || !c.state[i].queued || !c.state[i].over)
             goto out;
     }
     TRY(find_given(&c));

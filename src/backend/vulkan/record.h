@@ -15,6 +15,8 @@ enum vk_rec_kind {
     VK_REC_ORDER,   /* another stream's work comes first: the next dispatch needs a barrier */
     VK_REC_WAIT,    /* later dispatches come after the other stream's commits up to a ticket */
     VK_REC_QUEUED, /* the same, once a barrier follows: the other's commits are in the same queue */
+    VK_REC_OVER,   /* the same without a wait: those commits had ended. What waits for this stream
+                      from now on comes after them too, even if its ticket is an earlier one */
     /* about a commit of a stream, by any thread */
     VK_REC_SUBMIT, /* it goes to the queue */
     VK_REC_RETIRE, /* it and those before it are complete; what they held is let go */

@@ -17,6 +17,7 @@
 #include "backend/vulkan/device.h"
 #include "backend/vulkan/encoder.h"
 #include "backend/vulkan/hazard.h"
+#include "backend/vulkan/record.h"
 #include "backend/vulkan/timing.h"
 
 enum slot_state {
@@ -137,9 +138,8 @@ void vk_enc_forget(struct vk_enc *e);
 /* The next dispatch comes after everything before it in the queue, other streams included. */
 void vk_enc_order(struct vk_enc *e);
 
-/* For the hazard checker: what follows comes after ev, or, where both are in one queue, after a
- * barrier does. */
-void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, bool is_queued);
+/* For the hazard checker: what follows comes after ev, in one of the ways WAIT, QUEUED, OVER. */
+void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind how);
 
 /* Keeps b, whose reference is taken over, until the open command buffer retires. */
 MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);
