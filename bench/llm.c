@@ -24,7 +24,10 @@ static const char usage[] =
     "\n"
     "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so "
     "many\n"
-    "tokens of context (depth). PATH: a model folder in MLX's format, or a GGUF file.\n"
+    "tokens of context (depth); of generation with a dense model also the rate at which weights "
+    "are\n"
+    "read, to be held against that of `mlx bench --filter sum`.\n"
+    "PATH: a model folder in MLX's format, or a GGUF file.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
 
@@ -48,6 +51,7 @@ struct subject {
     int32_t *tokens; /* random */
     int32_t n_tokens;
     int32_t chunk;
+    double weight_bytes; /* that a token needs */
 };
 
 /* What one repetition took. */
@@ -174,9 +178,10 @@ out:
 
 /* ---- report ---- */
 
-static void report(const struct options *o, const struct test *t, const struct sample_row *row,
-                   int n)
+static void report(const struct options *o, const struct subject *s, const struct test *t,
+                   const struct sample_row *row)
 {
+    int n = o->repeat;
     double mean = 0, square = 0, cpu = 0, per_token = t->n;
 
     for (int i = 0; i < n; i++) {
@@ -190,11 +195,12 @@ static void report(const struct options *o, const struct test *t, const struct s
     printf(o->json ? "{\"test\": \"%s%d\", \"depth\": %d, \"tokens_per_second\": %.2f, "
                      "\"deviation\": %.2f, \"dispatches_per_token\": %.2f, "
                      "\"barriers_per_token\": %.2f, \"cpu_us_per_token\": %.2f, "
-                     "\"gpu_us_per_token\": %.2f}\n"
-                   : "%s%-8d %8d %12.1f %10.1f %12.2f %12.2f %12.1f %12.1f\n",
+                     "\"gpu_us_per_token\": %.2f, \"weight_gb_per_second\": %.3f}\n"
+                   : "%s%-8d %8d %12.1f %10.1f %12.2f %12.2f %12.1f %12.1f %10.1f\n",
            t->name, t->n, t->depth, mean, deviation, (double)last->dispatches / per_token,
            (double)last->barriers / per_token, cpu / per_token * 1e6,
-           (double)last->gpu_ns / per_token * 1e-3);
+           (double)last->gpu_ns / per_token * 1e-3,
+           t->run == run_tokens ? s->weight_bytes * mean * 1e-9 : 0.0);
     fflush(stdout);
 }
 
@@ -206,7 +212,7 @@ static enum err run_test(struct subject *s, const struct options *o, const struc
     TRY(measure(&row[0], s, t)); /* warm-up */
     for (int i = 0; i < o->repeat; i++)
         TRY(measure(&row[i], s, t));
-    report(o, t, row, o->repeat);
+    report(o, s, t, row);
 out:
     return err;
 }
@@ -216,8 +222,8 @@ static enum err run_tests(struct subject *s, const struct options *o)
     enum err err = ERR_OK;
 
     if (!o->json)
-        printf("%-10s %8s %12s %10s %12s %12s %12s %12s\n", "test", "depth", "tok/s", "+-",
-               "dispatches", "barriers", "cpu us", "gpu us");
+        printf("%-10s %8s %12s %10s %12s %12s %12s %12s %10s\n", "test", "depth", "tok/s", "+-",
+               "dispatches", "barriers", "cpu us", "gpu us", "GB/s");
     for (int d = 0; d < o->depth.n; d++) {
         for (int i = 0; i < o->pp.n; i++)
             TRY(run_test(s, o, &(struct test){ run_prompt, "pp", o->pp.v[i], o->depth.v[d] }));
@@ -230,10 +236,26 @@ out:
 
 /* ---- the model ---- */
 
+static double bytes_of(const struct arr *w)
+{
+    return w ? (double)(w->size * dt_size((enum dtype)w->dtype)) : 0;
+}
+
 static enum err eval_weight(struct arr *w, void *data)
 {
-    (void)data;
+    struct subject *s = data;
+
+    s->weight_bytes += bytes_of(w);
     return eval_arrays(&w, 1, false);
+}
+
+/* Of a table of embeddings that is nothing else a token reads a row. */
+static void forget_embeddings(struct subject *s)
+{
+    const struct lm_linear *e = &s->model->embed;
+
+    if (!s->model->config.tied)
+        s->weight_bytes -= bytes_of(e->weight) + bytes_of(e->scales) + bytes_of(e->biases);
 }
 
 static enum err open_model(struct subject *s, const struct options *o)
@@ -250,7 +272,8 @@ static enum err open_model(struct subject *s, const struct options *o)
         TRY(parts_open(&parts, o->model, PARTS_MODEL, s->stream));
     }
     TRY(model_new(&s->model, &parts.config, parts.weights));
-    TRY(model_each_weight(s->model, eval_weight, NULL));
+    TRY(model_each_weight(s->model, eval_weight, s));
+    forget_embeddings(s);
     err = cache_init(&s->cache, s->model->config.layers);
 out:
     parts_fini(&parts);

@@ -1,5 +1,7 @@
 /* Threads that share one kernel between cores. One pool for the process, started on first use; the
- * threads sleep between jobs and are never joined. */
+ * threads sleep between jobs and are never joined. Jobs often follow each other within
+ * microseconds, and waking a thread takes longer than many of them: whoever waits stays awake for a
+ * while first. */
 #include "backend/cpu/cpu.h"
 #include "core/gate.h"
 
@@ -9,6 +11,8 @@
 
 /* More pieces than threads, so that a thread that starts late does not hold up the others. */
 #define PIECES_PER_THREAD 4
+/* Looks at what is waited for before going to sleep, some tens of microseconds. */
+#define LOOKS 2000
 
 struct job {
     struct job *next;
@@ -16,16 +20,26 @@ struct job {
     void *arg;
     size_t n, piece;
     _Atomic size_t taken; /* elements handed out so far; may run past n */
-    int helpers;          /* guarded by pool_lock */
+    atomic_int helpers;   /* written under pool_lock */
 };
 
-static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER; /* guards jobs and job.helpers */
+/* Guards jobs, posted, sleepers and job.helpers; two of them are read without it. */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t job_posted = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t job_left = PTHREAD_COND_INITIALIZER;
 static struct job *jobs;
+static atomic_uint posted; /* jobs so far */
+static int sleepers;
 
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 static int pool_threads = 1;
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
 
 static void job_work(struct job *j)
 {
@@ -45,6 +59,22 @@ static struct job *job_with_work(void)
     return NULL;
 }
 
+/* Waits for a job after those that were posted; with and without the lock. */
+static void wait_for_job(void)
+{
+    unsigned seen = atomic_load(&posted);
+
+    pthread_mutex_unlock(&pool_lock);
+    for (int i = 0; i < LOOKS && atomic_load_explicit(&posted, memory_order_relaxed) == seen; i++)
+        relax();
+    pthread_mutex_lock(&pool_lock);
+    if (atomic_load(&posted) == seen) {
+        sleepers++;
+        pthread_cond_wait(&job_posted, &pool_lock);
+        sleepers--;
+    }
+}
+
 static void *helper(void *arg)
 {
     (void)arg;
@@ -52,7 +82,7 @@ static void *helper(void *arg)
     for (;;) {
         struct job *j = job_with_work();
         if (!j) {
-            pthread_cond_wait(&job_posted, &pool_lock);
+            wait_for_job();
             continue;
         }
         j->helpers++;
@@ -93,7 +123,9 @@ static void job_post(struct job *j)
     pthread_mutex_lock(&pool_lock);
     j->next = jobs;
     jobs = j;
-    pthread_cond_broadcast(&job_posted);
+    atomic_fetch_add(&posted, 1);
+    if (sleepers)
+        pthread_cond_broadcast(&job_posted);
     pthread_mutex_unlock(&pool_lock);
 }
 
@@ -105,6 +137,10 @@ static void job_withdraw(struct job *j)
     while (*link != j)
         link = &(*link)->next;
     *link = j->next;
+    pthread_mutex_unlock(&pool_lock);
+    for (int i = 0; i < LOOKS && atomic_load_explicit(&j->helpers, memory_order_acquire); i++)
+        relax();
+    pthread_mutex_lock(&pool_lock);
     while (j->helpers > 0)
         pthread_cond_wait(&job_left, &pool_lock);
     pthread_mutex_unlock(&pool_lock);

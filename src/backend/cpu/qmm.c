@@ -55,7 +55,13 @@ static bool has_kernel(const struct quant_params *q)
 static bool takes_integers(const struct task *t)
 {
     return cpu_is_half((enum dtype)t->dtype) && has_kernel(&t->q) && t->q.bits != 2 &&
-           cpu_qmv_kernels()->rows_int;
+           (cpu_qmv_kernels()->rows_int || cpu_qmv_kernels()->rows_half);
+}
+
+/* Scales and biases are read as they lie. */
+static bool takes_half_scales(const struct task *t)
+{
+    return takes_integers(t) && cpu_qmv_kernels()->rows_half;
 }
 
 /* Rows [first, first + n) of w times vector m, with their scales. */
@@ -90,6 +96,28 @@ static void dot_packed(struct product *p, const struct rows *r, float *scaled)
     cpu_qmv_kernels()->rows_int(out, &v, r->n);
 }
 
+static void dot_half(struct product *p, const struct rows *r, float *unused)
+{
+    const struct task *t = p->t;
+    const struct vector *x = &p->vector[r->m];
+    int64_t at = r->first * (t->k / t->q.group_size);
+
+    (void)unused;
+    cpu_qmv_kernels()->rows_half(
+        p->out + r->m * t->n + r->first,
+        &(struct cpu_qmv){ .bits = t->q.bits,
+                           .group_size = t->q.group_size,
+                           .k = t->k,
+                           .w = p->w.w + r->first * cpu_packed_row_bytes(&p->w),
+                           .x = x->x,
+                           .sums = x->sums,
+                           .half_scales = (const uint16_t *)p->w.scales + at,
+                           .half_biases = (const uint16_t *)p->w.biases + at,
+                           .is_bf16 = t->dtype == DT_BFLOAT16,
+                           .units = x->units },
+        r->n);
+}
+
 static void dot_unpacked(struct product *p, const struct rows *r, float *numbers)
 {
     const struct task *t = p->t;
@@ -115,16 +143,22 @@ static enum err run_rows(struct product *p, int64_t begin, int64_t end)
     int64_t per_row = t->k / t->q.group_size, step = MAX(SCALES_AT_ONCE / per_row, 1);
     int64_t n_scales = step * per_row, n_other = MAX(n_scales, t->k);
     float *scales = mem_alloc_aligned((size_t)(2 * n_scales + n_other) * sizeof *scales);
-    bool packed = has_kernel(&t->q);
+    bool half = takes_half_scales(t);
+    void (*dot)(struct product *, const struct rows *, float *) = half ? dot_half
+                                                                  : has_kernel(&t->q)
+                                                                      ? dot_packed
+                                                                      : dot_unpacked;
     struct rows r = { .scales = scales, .biases = scales + n_scales };
 
     if (!scales)
         return ERR_NO_MEMORY;
     for (r.first = begin; r.first < end; r.first += step) {
         r.n = MIN(step, end - r.first);
-        cpu_scales(scales, scales + n_scales, &p->w, r.first * per_row, (size_t)(r.n * per_row));
+        if (!half)
+            cpu_scales(scales, scales + n_scales, &p->w, r.first * per_row,
+                       (size_t)(r.n * per_row));
         for (r.m = 0; r.m < t->m; r.m++)
-            (packed ? dot_packed : dot_unpacked)(p, &r, scales + 2 * n_scales);
+            dot(p, &r, scales + 2 * n_scales);
     }
     mem_free(scales);
     return ERR_OK;
@@ -136,20 +170,29 @@ static int64_t few_floats(const struct task *t)
     return 2 * (t->k / t->q.group_size) + cpu_qmv_length(t->k, has_kernel(&t->q) ? t->q.bits : 8);
 }
 
+/* In eight parts, which do not wait for each other; n is a multiple of 8. */
+static float sum_of(const float *x, int64_t n)
+{
+    float part[8] = { 0 };
+
+    for (int64_t i = 0; i < n; i += 8)
+        for (int j = 0; j < 8; j++)
+            part[j] += x[i + j];
+    return ((part[0] + part[4]) + (part[1] + part[5])) +
+           ((part[2] + part[6]) + (part[3] + part[7]));
+}
+
 static void prepare_vector(struct vector *v, const struct task *t, const float *x, float *to)
 {
     int64_t group = t->q.group_size, per_row = t->k / group;
     const struct cpu_qmv how = { .bits = t->q.bits, .group_size = group, .k = t->k };
 
     *v = (struct vector){ .x = x, .sums = to, .units = to + per_row };
-    for (int64_t g = 0; g < per_row; g++) {
-        v->sums[g] = 0.0f;
-        for (int64_t i = 0; i < group; i++)
-            v->sums[g] += x[g * group + i];
-    }
+    for (int64_t g = 0; g < per_row; g++)
+        v->sums[g] = sum_of(x + g * group, group);
     to += 2 * per_row;
     if (takes_integers(t)) {
-        cpu_qmv_arrange_int((int16_t *)to, v->units, x, &how);
+        cpu_qmv_arrange_int((int16_t *)to, v->units, x, &how, cpu_qmv_kernels());
         v->x = to;
     } else if (has_kernel(&t->q)) {
         cpu_qmv_arrange(to, x, t->k, t->q.bits);

@@ -7,8 +7,9 @@
 
 #include "core/common.h"
 
-/* Bytes of a row that are read at a time. */
+/* Bytes of a row that are read at a time, and by what reads the most. */
 #define CPU_QMV_BLOCK 32
+#define CPU_QMV_BLOCK_MAX 64
 
 struct cpu_qmv {
     int bits; /* 2, 4 or 8 */
@@ -18,6 +19,10 @@ struct cpu_qmv {
     const float *scales, *biases;
     const void *x;     /* float or int16_t, arranged */
     const float *sums; /* of x over groups */
+    /* For rows_half: scales and biases as they are stored, and the units of x. */
+    const uint16_t *half_scales, *half_biases;
+    bool is_bf16; /* else float16 */
+    const float *units;
 };
 
 /* out[i] = row i times x. */
@@ -27,19 +32,27 @@ typedef float (*cpu_dot_fn)(const float *a, const float *b, int64_t n);
 
 struct cpu_qmv_kernels {
     cpu_qmv_fn rows;
-    cpu_qmv_fn rows_int; /* x are integers, 4 or 8 bits; NULL: there is none */
+    /* x are integers, 4 or 8 bits; NULL: there is none. rows_half goes first. */
+    cpu_qmv_fn rows_int, rows_half;
     cpu_dot_fn dot;
 };
 extern const struct cpu_qmv_kernels cpu_qmv_base;
 #if defined(__x86_64__)
-extern const struct cpu_qmv_kernels cpu_qmv_avx2;
+extern const struct cpu_qmv_kernels cpu_qmv_avx2, cpu_qmv_avx512;
 #endif
 
-/* The best set for this processor. Thread-safety: safe. */
-const struct cpu_qmv_kernels *cpu_qmv_kernels(void);
+/* The sets for this processor, the best one first; NULL after the last. Thread-safety: safe. */
+const struct cpu_qmv_kernels *cpu_qmv_set(int i);
+
+static inline const struct cpu_qmv_kernels *cpu_qmv_kernels(void)
+{
+    return cpu_qmv_set(0);
+}
 
 /* Numbers of an arranged vector of k: whole blocks, zeros after the end. */
 int64_t cpu_qmv_length(int64_t k, int bits);
 void cpu_qmv_arrange(float *dst, const float *x, int64_t k, int bits);
-/* units: what the integers of a group are to be multiplied by. */
-void cpu_qmv_arrange_int(int16_t *dst, float *units, const float *x, const struct cpu_qmv *v);
+/* For rows_half of the set if there is one, else for rows_int. units: what the integers of a group
+ * are to be multiplied by. */
+void cpu_qmv_arrange_int(int16_t *dst, float *units, const float *x, const struct cpu_qmv *v,
+                         const struct cpu_qmv_kernels *set);

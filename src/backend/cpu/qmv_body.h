@@ -165,5 +165,10 @@ static float dot(const float *a, const float *b, int64_t n)
 #ifndef ROWS_INT
 #define ROWS_INT NULL
 #endif
+#ifndef ROWS_HALF
+#define ROWS_HALF NULL
+#endif
 
-const struct cpu_qmv_kernels KERNELS = { .rows = rows_of, .rows_int = ROWS_INT, .dot = dot };
+const struct cpu_qmv_kernels KERNELS = {
+    .rows = rows_of, .rows_int = ROWS_INT, .rows_half = ROWS_HALF, .dot = dot
+};
