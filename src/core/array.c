@@ -30,6 +30,11 @@ static struct block node_layout(const struct node_params *p)
     return b;
 }
 
+static struct arr *const *inputs_of(const struct node_params *p)
+{
+    return p->given ? p->given : p->in;
+}
+
 static enum err check_outputs(const struct node_params *p)
 {
     bool gpu = p->strm && p->strm->dev.type == DEV_GPU;
@@ -44,7 +49,7 @@ static enum err check_outputs(const struct node_params *p)
                            shp_text(&p->out[i].shape));
     }
     for (size_t i = 0; i < p->n_in; i++)
-        has_f64 |= p->in[i]->dtype == DT_FLOAT64;
+        has_f64 |= inputs_of(p)[i]->dtype == DT_FLOAT64;
     if (gpu && has_f64)
         return err_set(ERR_ARG, "[%s] float64 is not supported on the GPU.",
                        op_name((enum op_id)p->op));
@@ -102,9 +107,11 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     if (p->params_size)
         memcpy(n->params, p->params, p->params_size);
     for (size_t i = 0; i < p->n_in; i++) {
-        n->in[i] = arr_ref(p->in[i]);
-        tracer |= p->in[i]->tracer;
+        n->in[i] = p->given ? p->given[i] : arr_ref(p->in[i]);
+        tracer |= n->in[i]->tracer;
     }
+    if (p->given)
+        memset(p->given, 0, p->n_in * sizeof *p->given);
     for (size_t i = 0; i < p->n_out; i++) {
         n->out[i].shape = shape;
         n->out[i].strides = strides;

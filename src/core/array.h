@@ -117,6 +117,8 @@ struct node_params {
     uint16_t op;
     struct strm *strm;
     struct arr *const *in;
+    struct arr *
+        *given; /* instead of in: the caller's references go to the node, and NULL is left */
     size_t n_in;
     const void *params;
     size_t params_size;

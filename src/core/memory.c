@@ -68,11 +68,16 @@ static size_t host_memory(void)
 
 static size_t default_limit(void)
 {
-    const struct be *gpu = dev_is_open(DEV_GPU) ? dev_backend(DEV_GPU) : NULL;
+    static _Atomic size_t known; /* of a GPU that is open: asked at every step of an eval */
+    size_t n = atomic_load_explicit(&known, memory_order_relaxed);
 
-    if (gpu && gpu->is_hardware())
-        return gpu->memory_size() / 100 * 95;
-    return host_memory() / 10 * 8;
+    if (n)
+        return n;
+    const struct be *gpu = dev_is_open(DEV_GPU) ? dev_backend(DEV_GPU) : NULL;
+    n = gpu && gpu->is_hardware() ? gpu->memory_size() / 100 * 95 : host_memory() / 10 * 8;
+    if (gpu)
+        atomic_store_explicit(&known, n, memory_order_relaxed);
+    return n;
 }
 
 size_t memory_limit(void)

@@ -70,7 +70,7 @@ static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *
 
     TRY(ops_align(in, src, t, &d.shape, s));
     d.dtype = op_table[op].flags & OPF_BOOL_OUT ? DT_BOOL : t;
-    TRY(arr_new_op(out, .op = (uint16_t)op, .strm = s, .in = in, .n_in = 2, .out = &d));
+    TRY(arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = in, .n_in = 2, .out = &d));
 out:
     arr_unref_all(in, 2);
     return err;

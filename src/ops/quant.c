@@ -368,10 +368,10 @@ out:
     return err;
 }
 
-static enum err product_node(struct arr **out, const struct product *m, enum op_id op,
+static enum err product_node(struct arr **out, struct product *m, enum op_id op,
                              const struct out_desc *d, struct strm *s)
 {
-    return arr_new_op(out, .op = (uint16_t)op, .strm = s, .in = m->in, .n_in = m->n_in,
+    return arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = m->in, .n_in = m->n_in,
                       .params = &m->p, .params_size = sizeof m->p, .out = d);
 }
 

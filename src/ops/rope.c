@@ -105,7 +105,7 @@ enum err ops_rope(struct arr **out, struct arr *x, const struct ops_rope *r, str
         n_in++;
     }
     arr_shape(&d.shape, x);
-    TRY(arr_new_op(out, .op = OP_ROPE, .strm = s, .in = in, .n_in = n_in, .params = &p,
+    TRY(arr_new_op(out, .op = OP_ROPE, .strm = s, .given = in, .n_in = n_in, .params = &p,
                    .params_size = sizeof p, .out = &d));
 out:
     arr_unref_all(in, n_in);

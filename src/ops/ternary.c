@@ -13,7 +13,7 @@ enum err ops_where(struct arr **out, struct arr *cond, struct arr *a, struct arr
     TRY(ops_astype(&src[2], b, d.dtype, s));
     TRY(ops_broadcast_arrays(in, (struct arrs){ src, 3 }, s));
     arr_shape(&d.shape, in[0]);
-    TRY(arr_new_op(out, .op = OP_SELECT, .strm = s, .in = in, .n_in = 3, .out = &d));
+    TRY(arr_new_op(out, .op = OP_SELECT, .strm = s, .given = in, .n_in = 3, .out = &d));
 out:
     arr_unref_all(src, 3);
     arr_unref_all(in, 3);

@@ -295,6 +295,10 @@ bool vk_qmv_fits(const struct vk_qmv *v)
                                        .sizes = "m x n x k x matrices",
                                        .size = { v->m, all_rows(v), v->k, v->n_sets } };
 
+    if (remembered(v)) {
+        variant_count(variant_of(v), &problem);
+        return true;
+    }
     return v->m >= 1 && v->m <= VK_QMV_ROWS && variant_takes(variant_of(v), judge(v), &problem);
 }
 

@@ -137,8 +137,8 @@ static void count_shape(enum variant_id id, const struct variant_problem *p)
 
     atomic_store_explicit(&size_names[id], p->sizes, memory_order_relaxed);
     while ((s = find_shape(key))) {
-        uint64_t found = 0;
-        if (atomic_compare_exchange_strong(&s->key, &found, key) || found == key)
+        uint64_t found = atomic_load_explicit(&s->key, memory_order_relaxed);
+        if (found == key || (!found && atomic_compare_exchange_strong(&s->key, &found, key)))
             break;
     }
     atomic_fetch_add_explicit(s ? &s->hits : &shapes_left_out, 1, memory_order_relaxed);
@@ -166,6 +166,16 @@ enum variant_id variant_taken(void)
     return (enum variant_id)id;
 }
 
+void variant_count(enum variant_id id, const struct variant_problem *p)
+{
+    if (rehearsal_is_on()) /* it is counted when it is encoded */
+        return;
+    atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
+    if (p->sizes)
+        count_shape(id, p);
+    newest = (int)id + 1;
+}
+
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p)
 {
     if (why == VARIANT_FITS)
@@ -173,21 +183,13 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
     if (rehearsal_is_on()) /* it is counted when it is encoded */
         return why == VARIANT_FITS;
     if (why == VARIANT_FITS) {
-        atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
-        if (p->sizes)
-            count_shape(id, p);
-        newest = (int)id + 1;
+        variant_count(id, p);
         return true;
     }
     atomic_fetch_add_explicit(&rejects[id][why], 1, memory_order_relaxed);
     if (gate_on(rows[id].log))
         log_reject(id, why, p);
     return false;
-}
-
-void variant_count(enum variant_id id)
-{
-    atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
 }
 
 static bool is_own_failure(enum err err)

@@ -51,7 +51,7 @@ const char *variant_family(enum variant_id id);
  * it off and it has not failed. Counts a hit or a reject. */
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
 /* Counts a hit of a variant that was taken for the same problem before. */
-void variant_count(enum variant_id id);
+void variant_count(enum variant_id id, const struct variant_problem *p);
 
 /* The variant that the calling thread took since this was called last: what its next dispatch runs,
  * unless the family says otherwise (vk_enc_variant). VARIANT_COUNT: none. */
