@@ -80,6 +80,8 @@ int bench_products(mlx_stream s);
 int bench_llm(int argc, char **argv);
 /* Products with quantized matrices, only if the filter asks for "quantized". */
 int bench_quantized(mlx_stream s);
+/* True if the filter asks for one of its shapes by name. */
+bool bench_wants_quantized(void);
 /* Norms, rotary positions, attention. */
 int bench_fast(mlx_stream s);
 /* Upload, add, read-back of n elements once. */

@@ -14,6 +14,8 @@
 #define STREAMED_BYTES ((size_t)96 << 20)
 #define STREAMED_SOFTWARE ((size_t)8 << 20)
 #define MIN_LINKS 4
+/* The most rows of x that the mat-vec kernels take. */
+#define FEW_ROWS 16
 
 struct shape {
     int m, n, k, bits, group;
@@ -31,9 +33,11 @@ static const struct shape shapes[] = {
     { 1, 1024, 3072, 4, 128, 4.4 },   { 1, 151936, 1024, 4, 128, 30 },
     { 1, 4096, 1024, 4, 64, 0 },      { 1, 4096, 1024, 8, 64, 0 },
     { 1, 4096, 4096, 4, 64, 0 },      { 1, 24576, 4096, 4, 64, 0 },
-    { 1, 4096, 12288, 4, 64, 0 },     { 2, 4096, 1024, 4, 128, 0 },
+    { 1, 4096, 12288, 4, 64, 0 },     { 1, 6144, 4096, 4, 64, 0 },
+    { 1, 151936, 4096, 4, 64, 0 },    { 2, 4096, 1024, 4, 128, 0 },
     { 4, 4096, 1024, 4, 128, 0 },     { 8, 4096, 1024, 4, 128, 0 },
     { 16, 4096, 1024, 4, 128, 0 },    { 32, 3072, 1024, 4, 128, 0 },
+    { 64, 3072, 1024, 4, 128, 0 },    { 64, 4096, 4096, 4, 64, 0 },
     { 128, 3072, 1024, 4, 128, 0 },   { 512, 1024, 1024, 4, 128, 0 },
     { 512, 3072, 1024, 4, 128, 32 },  { 512, 6144, 1024, 4, 128, 0 },
     { 2048, 3072, 1024, 4, 128, 80 }, { 512, 4096, 4096, 4, 64, 0 },
@@ -180,6 +184,7 @@ static void report(const struct shape *s, const char *design, double us)
                s->target && us > s->target ? "no"
                : s->target                 ? "yes"
                                            : "");
+    fflush(stdout); /* a sweep takes long */
 }
 
 static int run_design(const char *design, mlx_stream stream)
@@ -214,20 +219,38 @@ static int run_designs(const char *asked, mlx_stream stream)
     return failed;
 }
 
+/* Named quantized_MxNxK. */
+static bool is_wanted(const struct shape *s)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "quantized_%dx%dx%d", s->m, s->n, s->k);
+    return bench_options.filter && bench_wants(name);
+}
+
+bool bench_wants_quantized(void)
+{
+    bool wants = false;
+
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        wants |= is_wanted(&shapes[i]);
+    return wants;
+}
+
 int bench_quantized(mlx_stream stream)
 {
     const char *asked = gate_text(GATE_VK_QMV_DESIGN);
     double edge = bench_options.edge, most = edge * edge * 64;
     int failed = 0;
 
-    if (!bench_options.filter || !bench_wants("quantized"))
+    if (!bench_wants_quantized())
         return 0;
     if (!bench_options.json)
         printf("%-38s %-18s %10s %10s %10s %8s\n", "quantized product", "design", "us", "GB/s",
                "TFLOP/s", "target");
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const struct shape *s = &shapes[i];
-        if ((double)s->m * s->n * s->k > most * 16 || (asked && s->m > 16))
+        if (!is_wanted(s) || (double)s->m * s->n * s->k > most * 16 || (asked && s->m > FEW_ROWS))
             continue;
         failed += setup(s, stream) != 0;
         failed += (asked ? run_designs(asked, stream) : run_design("chosen", stream)) != 0;

@@ -48,6 +48,7 @@ ARGS(qmv_args);
 const bool WIDE_W = (FLAGS & QMV_WIDE_W) != 0u;
 const bool WIDE_X = (FLAGS & QMV_WIDE_X) != 0u;
 const bool NORM = (FLAGS & QMV_NORM) != 0u;
+const bool BATCH = (FLAGS & QMV_BATCH) != 0u;
 const bool PAIRED = EPILOGUE == QMV_SILU_MUL; // rows of two matrices in turn
 
 const uint THREADS = gl_WorkGroupSize.x;
@@ -120,16 +121,18 @@ uint64_t x_at;
 uint aim(uint block)
 {
     const uint per_group = TEAMS * OUTS;
+    uint passed = 0u; // matrices that end before the block
     matrix[0] = matrix_at(0u);
     if (PAIRED)
         matrix[1] = matrix_at(1u);
     else
         [[unroll]] for (uint i = 1u; i < SETS; i++) {
             uint blocks = (matrix[0].n + per_group - 1u) / per_group;
-            if (block < blocks)
-                break;
-            block -= blocks;
-            matrix[0] = matrix_at(i);
+            if (passed == i - 1u && block >= blocks) {
+                block -= blocks;
+                matrix[0] = matrix_at(i);
+                passed = i;
+            }
         }
     return (block * TEAMS + team) * OUTS;
 }
@@ -149,6 +152,7 @@ uint all_blocks()
 
 // ---- words and scales of an invocation's blocks ----
 
+// Only constants index these, so that they stay in registers.
 uint words[ROWS * STEPS * WORDS];
 vec2 affine[ROWS * STEPS];
 
@@ -171,30 +175,31 @@ void load_words(uint64_t at, uint to)
             words[to + i] = U32Buf(at).v[i];
 }
 
-vec2 load_affine(uint which, uint64_t group)
+// Scale and bias number `group` of a row.
+vec2 load_affine(uint64_t scales, uint64_t biases, uint group)
 {
     if (IS_AFFINE)
-        return vec2(dt_get(matrix[which].scales, int64_t(group)),
-                    dt_get(matrix[which].biases, int64_t(group)));
-    return vec2(fp_scale(uint(AT(U8Buf, matrix[which].scales, 1, group))), 0.0);
+        return vec2(dt_load(DtBuf(scales).v[group]), dt_load(DtBuf(biases).v[group]));
+    return vec2(fp_scale(uint(U8Buf(scales).v[group])), 0.0);
 }
 
 // Blocks outside of k count nothing.
 void load(uint first_row, uint pass)
 {
     [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        uint which = PAIRED ? r & 1u : 0u;
+        const uint which = PAIRED ? r & 1u : 0u;
         uint row = min(first_row + (PAIRED ? r >> 1 : r), matrix[which].n - 1u);
+        uint64_t w = matrix[which].w + uint64_t(row) * (K / 8u * BITS);
+        uint64_t group = uint64_t(row) * (K / GROUP * (IS_AFFINE ? DT_BYTES : 1));
         [[unroll]] for (uint s = 0u; s < STEPS; s++) {
             uint block = pass * (PASS / SPAN) + (s * SPLITS + slice) * LANES + lane;
-            uint at = r * STEPS + s;
-            affine[at] = vec2(0.0);
+            const uint at = r * STEPS + s;
             if (IS_EVEN || block < K / SPAN) {
-                load_words(matrix[which].w + uint64_t(row) * (K / 8u * BITS) +
-                               block * (WORDS * 4u), at * WORDS);
-                affine[at] = load_affine(which, uint64_t(row) * (K / GROUP) +
-                                                    block * SPAN / GROUP);
+                load_words(w + block * (WORDS * 4u), at * WORDS);
+                affine[at] = load_affine(matrix[which].scales + group,
+                                              matrix[which].biases + group, block * SPAN / GROUP);
             } else {
+                affine[at] = vec2(0.0);
                 [[unroll]] for (uint i = 0u; i < WORDS; i++)
                     words[at * WORDS + i] = 0u;
             }
@@ -281,14 +286,14 @@ const uint SHARE = (STAGED_EIGHTS + THREADS - 1u) / THREADS; // eights of an inv
 // x as it is normed: kept in registers while its squares are summed.
 void stage_normed()
 {
-    float held[SHARE * 8u], total = 0.0;
+    float kept[SHARE * 8u], total = 0.0;
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
         float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
         if (eight < STAGED_EIGHTS)
             read_eight(0u, eight * 8u, v);
         [[unroll]] for (uint i = 0u; i < 8u; i++) {
-            held[c * 8u + i] = v[i];
+            kept[c * 8u + i] = v[i];
             total = fma(v[i], v[i], total);
         }
     }
@@ -307,7 +312,7 @@ void stage_normed()
             float v[8];
             get_eight(p.norm + eight * (8u * DT_BYTES), v);
             [[unroll]] for (uint i = 0u; i < 8u; i++)
-                v[i] = dt_round(dt_round(held[c * 8u + i] * factor) * v[i]);
+                v[i] = dt_round(dt_round(kept[c * 8u + i] * factor) * v[i]);
             stage_eight(0u, eight, v);
         }
     }
@@ -414,17 +419,15 @@ void multiply(uint pass)
 void reduce()
 {
     [[unroll]] for (uint step = 1u; step < 7u; step++) {
-        uint other = LANES >> step, half_n = SUMS >> step;
-        if (other == 0u)
-            break;
-        if (half_n > 0u) {
+        const uint other = LANES >> step, half_n = SUMS >> step;
+        if (other > 0u && half_n > 0u) {
             bool upper = (lane & other) != 0u;
             [[unroll]] for (uint i = 0u; i < half_n; i++) {
                 float keep = upper ? sums[i + half_n] : sums[i];
                 float give = upper ? sums[i] : sums[i + half_n];
                 sums[i] = keep + sg_xor(give, other);
             }
-        } else {
+        } else if (other > 0u) {
             sums[0] += sg_xor(sums[0], other);
         }
     }
@@ -513,23 +516,25 @@ void main()
     x_at = p.x;
     uint blocks = all_blocks(), block = group;
 #ifndef MANY
-    uint batch = group / blocks;
+    uint batch = BATCH ? group / blocks : 0u;
     if (batch >= p.n_batch)
         return;
-    int64_t at[4] = int64_t[4](0l, 0l, 0l, 0l);
-    if (p.batch != 0ul) {
-        qmm_offsets(p.batch, batch, at);
+    if (BATCH) {
         block -= batch * blocks;
         stride = blocks; // one block each
     }
-    x_at += uint64_t(at[0] * DT_BYTES);
 #endif
     uint first_row = aim(block);
 #ifndef MANY
-    matrix[0].w += uint64_t(at[1] * 4l);
-    matrix[0].scales += uint64_t(at[2] * (IS_AFFINE ? DT_BYTES : 1));
-    matrix[0].biases += uint64_t(at[3] * DT_BYTES);
-    matrix[0].out_addr += uint64_t(batch) * p.m * p.n * DT_BYTES;
+    if (BATCH) {
+        int64_t at[4];
+        qmm_offsets(p.batch, batch, at);
+        x_at += uint64_t(at[0] * DT_BYTES);
+        matrix[0].w += uint64_t(at[1] * 4l);
+        matrix[0].scales += uint64_t(at[2] * (IS_AFFINE ? DT_BYTES : 1));
+        matrix[0].biases += uint64_t(at[3] * DT_BYTES);
+        matrix[0].out_addr += uint64_t(batch) * p.m * p.n * DT_BYTES;
+    }
 #endif
     if (PASSES == 1u) {
         load(first_row, 0u); // weights do not wait for x
