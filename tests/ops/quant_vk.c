@@ -247,6 +247,24 @@ static void test_large(void **state)
     check_one(&q, DT_BFLOAT16, 1, 5, 20096);
     check_one(&q, DT_FLOAT32, 2, 3, 12288);
     check_one(&q, DT_FLOAT16, 16, 9, 4096);
+    /* A design that needs more shared memory for so many vectors than there is. */
+    set_design("128,8,2,4,32");
+    check_one(&q, DT_FLOAT32, 16, 9, 4096);
+    reset_design();
+}
+
+/* Workgroups that walk over blocks of rows, with and without splits of k. */
+static void test_walkers(void **state)
+{
+    struct quant_params q = { 128, 4, QUANT_AFFINE };
+
+    (void)state;
+    set_design("16,8,2,1,16,1");
+    check_one(&q, DT_FLOAT16, 1, 1000, 128);
+    reset_design();
+    set_design("32,8,2,2,16,1");
+    check_one(&q, DT_BFLOAT16, 1, 1000, 256);
+    reset_design();
 }
 
 static void test_formats(void **state)
@@ -519,11 +537,17 @@ static void test_norm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_designs),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_formats),  cmocka_unit_test(test_gates),
-        cmocka_unit_test(test_ranges),   cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_residual), cmocka_unit_test(test_silu_mul),
-        cmocka_unit_test(test_norm),     cmocka_unit_test(nd_test_no_validation_messages),
+        cmocka_unit_test(test_designs),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_walkers),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_gates),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_silu_mul),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(nd_test_no_validation_messages),
     };
 
     return cmocka_run_group_tests(tests, nd_open, NULL);

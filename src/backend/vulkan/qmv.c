@@ -19,9 +19,6 @@ static_assert(VK_QMV_PLAIN == 0 && VK_QMV_ADD == QMV_RESIDUAL && VK_QMV_SILU_MUL
 #define SHARED_BYTES 32768
 /* Words of weights that an invocation holds; more would leave the registers. */
 #define HELD_WORDS 32
-/* A grid beyond this many workgroups per compute unit is walked by fewer workgroups, each of which
- * stages x once. */
-#define LOOPED_GROUPS 4
 /* A loop of a software device ends after 65,535 trips. */
 #define MAX_TRIPS 1024
 
@@ -30,6 +27,9 @@ static_assert(VK_QMV_PLAIN == 0 && VK_QMV_ADD == QMV_RESIDUAL && VK_QMV_SILU_MUL
 /* How a workgroup shares the work, see qmv.comp. */
 struct design {
     uint32_t threads, lanes, rows, splits, span;
+    /* A grid of more than twice as many workgroups per compute unit is walked by this many, each of
+     * which stages x once; 0: a workgroup for every block of rows. */
+    uint32_t walkers;
 };
 
 struct geometry {
@@ -67,15 +67,16 @@ static int64_t all_rows(const struct vk_qmv *v)
 }
 
 /* Designs by k and by how many rows there are for each compute unit; the first that fits. Measured
- * on an H200 with 132 units. */
+ * on an H200 with 132 units: small matrices are latency, tall ones memory. */
 static const struct row {
     int64_t max_k, max_rows; /* per unit; 0: any */
     struct design d;
 } designs[] = {
-    { 1536, 12, { 128, 32, 1, 1, 16 } }, { 1536, 24, { 128, 8, 1, 4, 16 } },
-    { 1536, 64, { 128, 32, 2, 1, 16 } }, { 1536, 0, { 128, 16, 4, 1, 32 } },
-    { 2304, 16, { 128, 16, 1, 4, 16 } }, { 0, 16, { 128, 8, 2, 8, 16 } },
-    { 0, 0, { 128, 32, 2, 1, 32 } },
+    { 1536, 12, { 128, 32, 1, 1, 16, 0 } }, { 1536, 24, { 128, 8, 1, 4, 16, 0 } },
+    { 1536, 40, { 128, 32, 2, 1, 16, 0 } }, { 1536, 128, { 128, 8, 2, 4, 16, 0 } },
+    { 1536, 0, { 128, 16, 4, 1, 32, 4 } },  { 2304, 16, { 256, 16, 1, 4, 16, 0 } },
+    { 3584, 16, { 128, 8, 2, 8, 16, 0 } },  { 4608, 64, { 512, 32, 2, 2, 32, 0 } },
+    { 0, 64, { 256, 32, 2, 1, 16, 0 } },    { 0, 0, { 256, 32, 2, 1, 32, 2 } },
 };
 
 static struct design choose_design(const struct vk_qmv *v, uint32_t vectors)
@@ -94,21 +95,23 @@ static struct design choose_design(const struct vk_qmv *v, uint32_t vectors)
     return r->d;
 }
 
-/* "threads,lanes,rows,splits,span" of the setting, for measurements. */
+/* "threads,lanes,rows,splits,span[,walkers]" of the setting, for measurements. */
 static bool asked_design(struct design *d)
 {
     const char *text = gate_text(GATE_VK_QMV_DESIGN);
-    uint32_t *field[] = { &d->threads, &d->lanes, &d->rows, &d->splits, &d->span };
+    uint32_t field[6] = { 0 };
 
     if (!text || !*text)
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(field); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(field) && *text; i++) {
         char *end;
-        *field[i] = (uint32_t)strtoul(text, &end, 10);
-        if (end == text || *field[i] == 0 || (*field[i] & (*field[i] - 1)))
-            return false;
+        field[i] = (uint32_t)strtoul(text, &end, 10);
         text = end + (*end == ',');
     }
+    for (size_t i = 0; i < 5; i++)
+        if (!field[i] || (field[i] & (field[i] - 1)))
+            return false;
+    *d = (struct design){ field[0], field[1], field[2], field[3], field[4], field[5] };
     return true;
 }
 
@@ -140,21 +143,35 @@ static uint32_t fixed_bytes(const struct geometry *g, const struct vk_qmv *v)
     return 4 * (split_sums + (v->norm ? g->d.threads : 1));
 }
 
+/* Shared memory for x in one step: a block is its numbers, 2 or 4 bytes each, and two floats. */
+static uint32_t step_bytes(const struct geometry *g)
+{
+    return g->d.lanes * g->d.splits * g->vectors * (g->d.span * (g->is_dot ? 2 : 4) + 8);
+}
+
+/* Many vectors leave room for fewer blocks of each. */
+static void make_room(struct geometry *g, const struct vk_qmv *v, uint32_t room)
+{
+    while (g->d.splits > 1 && step_bytes(g) + fixed_bytes(g, v) > room)
+        g->d.splits /= 2;
+    while (g->d.lanes > 1 && step_bytes(g) + fixed_bytes(g, v) > room)
+        g->d.lanes /= 2;
+}
+
 static void geometry_of(struct geometry *g, const struct vk_qmv *v, bool is_dot)
 {
-    uint32_t room = MIN(SHARED_BYTES, vk_limits_get()->shared_memory), step_bytes, block, most,
-             words;
+    uint32_t room = MIN(SHARED_BYTES, vk_limits_get()->shared_memory), block, most, words;
 
     *g = (struct geometry){ .is_dot = is_dot, .vectors = 1u << launch_log2((uint64_t)v->m) };
     if (!asked_design(&g->d))
         g->d = choose_design(v, g->vectors);
     adapt(&g->d, v, g->vectors);
+    make_room(g, v, room);
     block = g->d.span * g->d.lanes * g->d.splits;
     words = g->d.span * (uint32_t)v->q.bits / 32 * g->d.rows;
-    /* A block is its numbers, 2 or 4 bytes each, and two floats. */
-    step_bytes = g->d.lanes * g->d.splits * g->vectors * (g->d.span * (is_dot ? 2 : 4) + 8);
-    most = MIN((room - fixed_bytes(g, v)) / step_bytes, HELD_WORDS / words);
-    g->steps = (uint32_t)MIN((int64_t)MAX(most, 1u), ceil_div(v->k, block));
+    most = MAX(MIN((room - fixed_bytes(g, v)) / step_bytes(g), HELD_WORDS / words), 1u);
+    /* Passes of the same length. */
+    g->steps = (uint32_t)ceil_div(ceil_div(v->k, block), ceil_div(v->k, (int64_t)block * most));
     g->staged = (uint32_t)MIN(v->k, (int64_t)block * g->steps);
     g->outs = g->d.threads / (g->d.lanes * g->d.splits) * g->d.rows /
               (v->epilogue == VK_QMV_SILU_MUL ? 2 : 1);
@@ -209,13 +226,18 @@ static bool x_is_aligned(const struct vk_qmv *v)
     return aligned;
 }
 
+static bool is_batch(const struct vk_qmv *v)
+{
+    return v->plan && (v->plan->is_gather || v->plan->n_batch > 1);
+}
+
 static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
 {
     int64_t words = g->d.span * v->q.bits / 32;
     int64_t load = words % 4 == 0 ? 16 : words % 2 == 0 ? 8 : 4;
 
     return (words_are_aligned(v, load) ? QMV_WIDE_W : 0) | (x_is_aligned(v) ? QMV_WIDE_X : 0) |
-           (v->norm ? QMV_NORM : 0);
+           (v->norm ? QMV_NORM : 0) | (is_batch(v) ? QMV_BATCH : 0);
 }
 
 /* ---- what was chosen before ---- */
@@ -342,11 +364,11 @@ static int64_t blocks_of(const struct vk_qmv *v, const struct geometry *g)
 /* Many blocks are walked by as many workgroups as run at a time. */
 static int64_t groups_of(const struct vk_qmv *v, const struct geometry *g, int64_t blocks)
 {
-    int64_t most = MAX((int64_t)vk_limits_get()->compute_units * LOOPED_GROUPS, 1);
+    int64_t most = (int64_t)vk_limits_get()->compute_units * g->d.walkers;
 
-    if (v->plan && v->plan->n_batch > 1)
+    if (is_batch(v))
         return blocks * v->plan->n_batch;
-    if (g->staged < v->k || blocks <= 2 * most)
+    if (!most || g->staged < v->k || blocks <= 2 * most)
         return blocks;
     return MAX(most, ceil_div(blocks, MAX_TRIPS));
 }

@@ -134,6 +134,7 @@ struct qmm_batch_args {
 #define QMV_WIDE_W 1u /* flags: words in loads of up to 16 bytes */
 #define QMV_WIDE_X 2u /* x, and the weight of the norm, 16 bytes at a time */
 #define QMV_NORM 4u
+#define QMV_BATCH 8u    /* products of a batch, by qmm_batch_args */
 #define QMV_RESIDUAL 1u /* epilogues: adds an array of the result's shape */
 #define QMV_SILU_MUL 2u /* silu(first product) * second product */
 struct qmv_args {
