@@ -283,17 +283,21 @@ void stage_eight(uint vector, uint eight, float v[8])
 const uint STAGED_EIGHTS = STAGED / 8u;
 const uint SHARE = (STAGED_EIGHTS + THREADS - 1u) / THREADS; // eights of an invocation
 
-// x as it is normed: kept in registers while its squares are summed.
+// x as it is normed: kept in registers while its squares are summed. Its weights are on their way
+// before anything waits.
 void stage_normed()
 {
-    float kept[SHARE * 8u], total = 0.0;
+    float kept[SHARE * 8u], weight[SHARE * 8u], total = 0.0;
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
-        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
-        if (eight < STAGED_EIGHTS)
+        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), w[8] = v;
+        if (eight < STAGED_EIGHTS) {
             read_eight(0u, eight * 8u, v);
+            get_eight(p.norm + eight * (8u * DT_BYTES), w);
+        }
         [[unroll]] for (uint i = 0u; i < 8u; i++) {
             kept[c * 8u + i] = v[i];
+            weight[c * 8u + i] = w[i];
             total = fma(v[i], v[i], total);
         }
     }
@@ -310,9 +314,8 @@ void stage_normed()
         uint eight = tid + c * THREADS;
         if (eight < STAGED_EIGHTS) {
             float v[8];
-            get_eight(p.norm + eight * (8u * DT_BYTES), v);
             [[unroll]] for (uint i = 0u; i < 8u; i++)
-                v[i] = dt_round(dt_round(kept[c * 8u + i] * factor) * v[i]);
+                v[i] = dt_round(dt_round(kept[c * 8u + i] * factor) * weight[c * 8u + i]);
             stage_eight(0u, eight, v);
         }
     }
@@ -442,6 +445,20 @@ uint first_sum()
 
 // ---- results ----
 
+// What is added to the result of an invocation that has one, loaded with the weights.
+const bool AHEAD = EPILOGUE == QMV_RESIDUAL && SUMS <= LANES && VECTORS == 1u;
+float ahead;
+
+void load_ahead(uint first_row)
+{
+#ifndef MANY
+    uint row = first_row + (SPLITS > 1u ? tid - team * OUTS : first_sum());
+    ahead = 0.0;
+    if (AHEAD && row < matrix[0].n)
+        ahead = dt_get(p.residual, int64_t(row));
+#endif
+}
+
 void put(uint row, uint vector, float v, float other)
 {
     if (row >= matrix[0].n)
@@ -450,7 +467,9 @@ void put(uint row, uint vector, float v, float other)
     if (vector >= p.m)
         return;
     int64_t at = int64_t(vector) * matrix[0].n + row;
-    if (EPILOGUE == QMV_RESIDUAL)
+    if (AHEAD)
+        v = dt_round(v) + ahead;
+    else if (EPILOGUE == QMV_RESIDUAL)
         v = dt_round(v) + dt_get(p.residual, at);
 #else
     int64_t at = int64_t(row);
@@ -538,6 +557,7 @@ void main()
 #endif
     if (PASSES == 1u) {
         load(first_row, 0u); // weights do not wait for x
+        load_ahead(first_row);
         stage(0u);
         for (;;) {
             clear();
@@ -549,10 +569,12 @@ void main()
                 break;
             first_row = aim(block);
             load(first_row, 0u);
+            load_ahead(first_row);
         }
         return;
     }
     clear();
+    load_ahead(first_row);
     for (uint pass = 0u; pass < PASSES; pass++) {
         load(first_row, pass);
         stage(pass);
