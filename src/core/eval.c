@@ -505,6 +505,19 @@ out:
 
 /* ---- runs ---- */
 
+/* Has the first lines of a later step's nodes on their way to the processor. */
+static void prefetch_step(const struct plan *p, size_t i, struct node *const *nodes)
+{
+    if (i >= p->n_step)
+        return;
+    const struct plan_step *step = &p->step[i];
+    for (int slot = 0; step->group && slot < GROUP_SLOTS; slot++)
+        if (step->group->member[slot] != PLAN_NO_NODE)
+            __builtin_prefetch(&nodes[step->group->member[slot]]->out);
+    __builtin_prefetch(&nodes[step->node]->out);
+    __builtin_prefetch(nodes[step->node]->out);
+}
+
 static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, size_t n)
 {
     struct node *const *nodes = t->node + first;
@@ -519,7 +532,8 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
         fence |= t->crosses[first + i];
     }
     TRY(open_stream(&os, e, s));
-    TRY(wait_for_inputs(e, s, nodes, n));
+    if (t->waits)
+        TRY(wait_for_inputs(e, s, nodes, n));
     int64_t begin = trace_span_begin();
     TRY(plan_get(&plan, s, nodes, n));
     os->plan = plan;
@@ -528,6 +542,7 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     begin = trace_span_begin();
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
+        prefetch_step(plan, i + 2, nodes);
         TRY(run_step(os, plan, &plan->step[i], nodes));
         TRY(throttle(e));
     }

@@ -20,14 +20,23 @@ static bool is_fusable(const struct node *n)
     return (op_table[n->op].flags & OPF_FUSE) && n->n_out == 1 && n->out[0].size > 0;
 }
 
-static void count_uses(struct plan_run *r)
+/* Finds the producers of all inputs, which is where time goes: nodes lie all over memory. */
+static enum err count_uses(struct plan_run *r)
 {
+    enum err err = ERR_OK;
+
+    r->edges.n = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct node *n = r->nodes[i];
+        TRY(VEC_RESERVE(&r->edges, (size_t)n->n_in));
         for (int k = 0; k < n->n_in; k++) {
-            size_t p = plan_producer(r, n->in[k]);
-            if (p < r->n)
+            const struct arr *a = n->in[k];
+            size_t p = plan_producer(r, a);
+            bool is_inside = p < r->n;
+            if (is_inside)
                 r->info[p].uses++;
+            r->edges.v[r->edges.n++] =
+                is_inside ? (uint32_t)(a - a->node->out) << 16 | (uint32_t)p : PLAN_NO_NODE;
         }
     }
     for (size_t i = 0; i < r->n; i++) {
@@ -36,6 +45,8 @@ static void count_uses(struct plan_run *r)
         info->fusable = is_fusable(r->nodes[i]);
         info->held = out->tracer || ref_get(&out->rc) > info->uses;
     }
+out:
+    return err;
 }
 
 /* Distinct outside inputs are numbered in order of appearance: one array that enters twice and two
@@ -54,19 +65,20 @@ static uint64_t outside_number(struct plan_run *r, const struct arr *a)
     return r->n_outside++;
 }
 
-/* Where an input comes from: an output of a node of the run, or an array from outside. */
-static uint64_t source_word(struct plan_run *r, const struct arr *a)
+/* Where an input comes from: an output of a node of the run, or an array from outside; and its
+ * dtype, which the first output's node tells already. */
+static uint64_t source_word(struct plan_run *r, uint32_t edge, const struct arr *a)
 {
     const uint64_t from_run = (uint64_t)1 << 59;
-    size_t p = plan_producer(r, a);
 
-    if (p == r->n)
-        return outside_number(r, a);
-    return from_run | (uint64_t)(a - a->node->out) << 16 | p;
+    if (edge == PLAN_NO_NODE)
+        return outside_number(r, a) << 4 | a->dtype;
+    return (from_run | edge) << 4 | (edge >> 16 ? a->dtype : 0);
 }
 
 static enum err make_key(struct plan_run *r)
 {
+    const uint32_t *edge = r->edges.v;
     enum err err = ERR_OK;
 
     r->key.n = 0;
@@ -85,7 +97,7 @@ static enum err make_key(struct plan_run *r)
         if (n->op == OP_QUANTIZED_MATMUL) /* products of one group are of one kind */
             *word++ = hash_bytes(HASH_SEED, n->params, n->params_size);
         for (int a = 0; a < n->n_in; a++)
-            *word++ = source_word(r, n->in[a]) << 4 | n->in[a]->dtype;
+            *word++ = source_word(r, *edge++, n->in[a]);
         r->key.n = (size_t)(word - r->key.v);
     }
     r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
@@ -132,6 +144,7 @@ void plan_cache_clear(struct strm *s)
         return;
     clear(s, s->plans);
     VEC_FINI(&s->plans->run.key);
+    VEC_FINI(&s->plans->run.edges);
     mem_free(s->plans);
     s->plans = NULL;
 }
@@ -187,9 +200,8 @@ enum err plan_get(const struct plan **out, struct strm *s, struct node *const *n
     r->run_number++;
     r->n_outside = 0;
     memset(r->info, 0, n * sizeof r->info[0]);
-    count_uses(r);
-    enum err err = make_key(r);
-    if (err)
+    enum err err = count_uses(r);
+    if (err || (err = make_key(r)) != ERR_OK)
         return err;
 
     struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;

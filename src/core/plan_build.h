@@ -28,6 +28,7 @@ struct plan_run {
     struct node *const *nodes;
     size_t n;
     struct plan_node info[PLAN_MAX_NODES];
+    VEC(uint32_t) edges; /* of each input of each node, output << 16 | producer, or PLAN_NO_NODE */
     struct plan_outside outside[PLAN_OUTSIDE_SLOTS];
     uint32_t run_number, n_outside;
     VEC(uint64_t) key;

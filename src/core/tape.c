@@ -14,6 +14,7 @@ struct visit {
 
 struct walk {
     uint64_t number;
+    bool waits;
     VEC(struct visit) seen;
 };
 
@@ -71,8 +72,11 @@ static enum err count_edges(struct walk *w, const struct root *root, bool async)
         struct arr *a = cursor_input(c, root);
         struct strm *consumer = c->node ? c->node->strm : NULL;
         c->next++;
-        if (arr_is_scheduled(a))
+        if (arr_is_scheduled(a)) {
+            w->waits |= consumer && a->node->strm && a->node->strm != consumer &&
+                        atomic_load_explicit(&a->status, memory_order_relaxed) != ARR_AVAILABLE;
             continue;
+        }
         struct visit *v = visited(w, a->node);
         if (!v) {
             TRY(check(a, async));
@@ -83,6 +87,7 @@ static enum err count_edges(struct walk *w, const struct root *root, bool async)
         }
         v->uses++;
         v->crosses |= consumer && consumer != a->node->strm;
+        w->waits |= v->crosses;
     }
 out:
     VEC_FINI(&stack);
@@ -165,6 +170,7 @@ enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool asyn
     t->crosses = arena_alloc(&t->arena, w.seen.n * sizeof *t->crosses);
     if (!t->node || !t->crosses)
         goto out;
+    t->waits = w.waits;
     TRY(order_nodes(&w, t, &root));
     reverse(t);
 out:

@@ -6,6 +6,7 @@
 struct tape {
     struct node **node; /* borrowed: kept by the outputs until they are detached */
     bool *crosses;      /* some consumer runs on another stream */
+    bool waits; /* some input comes from another stream, now or earlier, and may not be there */
     size_t n;
     struct arena arena;
 };
