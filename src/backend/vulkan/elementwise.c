@@ -475,6 +475,22 @@ static enum err dispatch_blocks(struct vk_enc *e, struct elem_job *job)
     return err;
 }
 
+static_assert(4 * ELEM_OPERANDS <= 64, "elem_flat has room for all addresses");
+
+static struct elem_flat flat_of(const struct elem_job *job)
+{
+    uint64_t low_bits = 0;
+
+    for (int o = 0; o < n_operands(job); o++)
+        low_bits |= job->addr[o] % 16 << 4 * o;
+    return (struct elem_flat){ .n = job->n,
+                               .once_in = job->once_in,
+                               .low_bits = low_bits,
+                               .gates = gate_changes(),
+                               .is_wide = job->is_wide,
+                               .owns_outputs = job->owns_outputs };
+}
+
 static enum err dispatch(struct vk_enc *e, const struct elem_job *whole)
 {
     struct elem_job job = *whole;
@@ -483,13 +499,35 @@ static enum err dispatch(struct vk_enc *e, const struct elem_job *whole)
     if (err || !job.n)
         return err;
     struct elem_class c = classify(&job);
-    return dispatch_class(e, &job, &c);
+    err = dispatch_class(e, &job, &c);
+    if (!err && !job.nest && job.slot && job.n == whole->n) {
+        struct elem_flat flat = flat_of(&job);
+        elem_note(job.slot, &flat, &c);
+    }
+    return err;
+}
+
+/* A step that walked the same way before takes its class again. */
+static const struct elem_class *recall(const struct elem_job *job)
+{
+    if (!job->slot || job->nest)
+        return NULL;
+    struct elem_flat flat = flat_of(job);
+    const struct elem_class *c = elem_recall(job->slot, &flat);
+    if (c) {
+        struct variant_problem problem = problem_of(job);
+        variant_count(variant_of(c), &problem);
+    }
+    return c;
 }
 
 enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
 {
+    const struct elem_class *c = recall(job);
     struct nest nest;
 
+    if (c)
+        return dispatch_class(e, job, c);
     if (!elem_tile(&nest, job))
         return dispatch(e, job);
     struct elem_job tiled = *job;
