@@ -1,9 +1,10 @@
 /* Groups: nodes of different ops that a backend can run as one step.
  *
- * A kind of group has slots, one node each. Core finds the nodes (rewrite.c); the backend looks at
- * shapes, dtypes and layouts and takes the group or leaves it, and then its nodes run one by one.
- * Rounding is that of the single ops: every node's result has the node's dtype before the next one
- * reads it, so that a group gives the same bits where it keeps the order of summation. */
+ * A kind of group has slots, one node each. Core finds the nodes (rewrite.c) once for all runs of
+ * the same structure; the backend looks at shapes, dtypes, layouts and params of this run and takes
+ * the group or leaves it, and then its nodes run one by one. Rounding is that of the single ops:
+ * every node's result has the node's dtype before the next one reads it, so that a group gives the
+ * same bits where it keeps the order of summation. */
 #pragma once
 
 #include <assert.h>
@@ -36,7 +37,8 @@ enum {
 
 /* GROUP_HEADS: one to GROUP_MAX_HEADS parts that do not depend on each other, each
  *   x -> [RMSNorm] -> [up to two views] -> [RoPE] -> [SliceUpdate: source is in[0]].
- * The first has a RoPE; the others have one with equal params and inputs, or none. */
+ * The first has a RoPE; the others have one with the same inputs, or none. Params of RoPEs are no
+ * part of the structure (the offset changes with every token): the backend compares them. */
 enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE, HEADS_SLOTS };
 #define GROUP_MAX_HEADS 3
 
@@ -66,6 +68,7 @@ enum group_reason {
     GROUP_DTYPE,
     GROUP_LAYOUT,
     GROUP_SIZE,
+    GROUP_PARAMS,
     GROUP_OFF, /* a setting, or the kernel failed before */
     GROUP_REASON_COUNT
 };

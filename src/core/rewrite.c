@@ -23,8 +23,8 @@ static const struct {
 };
 
 static const char *const reasons[GROUP_REASON_COUNT] = {
-    [GROUP_TAKEN] = "taken", [GROUP_DTYPE] = "dtype", [GROUP_LAYOUT] = "layout",
-    [GROUP_SIZE] = "size",   [GROUP_OFF] = "off",
+    [GROUP_TAKEN] = "taken", [GROUP_DTYPE] = "dtype",   [GROUP_LAYOUT] = "layout",
+    [GROUP_SIZE] = "size",   [GROUP_PARAMS] = "params", [GROUP_OFF] = "off",
 };
 
 static _Atomic uint64_t counts[REWRITE_COUNT][GROUP_REASON_COUNT];
@@ -148,8 +148,7 @@ static bool others_come_from_outside(const struct search *s, const struct node *
 
 static bool is_alike(const struct arr *a, const struct arr *b)
 {
-    return a->dtype == b->dtype && a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+    return a->dtype == b->dtype && arr_same_shape(a, b);
 }
 
 /* ---- accepting a group ---- */

@@ -5,6 +5,7 @@
 #include "backend/vulkan/variant.h"
 #include "core/eval.h"
 #include "core/gate.h"
+#include "core/rewrite.h"
 #include "core/stat.h"
 #include "ops/ops.h"
 #include "support/nd.h"
@@ -306,6 +307,76 @@ static void test_merged(void **state)
     gate_set_int(GATE_VK_WORKGROUP, old);
 }
 
+/* ---- plans: queries and keys may be turned differently the next time ---- */
+
+static struct arr *updated(const struct token *t, struct arr *x)
+{
+    static const int32_t start[] = { 0, 0, SLOT, 0 }, step[] = { 1, 1, 1, 1 };
+    int32_t stop[] = { 1, KV_HEADS, SLOT + t->positions, t->size };
+    struct arr *cache = filled(t, KV_HEADS, CACHE), *out = NULL;
+
+    struct ops_slice_update u = { x, { { start, 4 }, { stop, 4 }, { step, 4 } }, UPDATE_NONE };
+    assert_ok(ops_slice_update(&out, cache, &u, nd_gpu));
+    arr_unref(&cache);
+    return out;
+}
+
+static struct arr *used(const struct token *t, struct arr *cache)
+{
+    static const int32_t start[] = { 0, 0, 0, 0 }, step[] = { 1, 1, 1, 1 };
+    int32_t stop[] = { 1, KV_HEADS, SLOT + t->positions, t->size };
+    struct arr *out = NULL;
+
+    assert_ok(ops_slice(&out, cache, &(struct ops_slice){ { start, 4 }, { stop, 4 }, { step, 4 } },
+                        nd_gpu));
+    return out;
+}
+
+/* The cache of keys after an attention whose keys are turned from this position on. */
+static struct arr *keys_after(const struct token *t, int key_offset)
+{
+    struct problem key_rope = t->rope;
+    struct arr *out[2] = { NULL, NULL };
+
+    key_rope.offset = key_offset;
+    struct arr *q = rope_of(&t->rope, t->q), *k = rope_of(&key_rope, t->k);
+    struct arr *keys = updated(t, k), *values = updated(t, t->v);
+    struct arr *used_k = used(t, keys), *used_v = used(t, values);
+    assert_ok(ops_sdpa(
+        &out[0], &(struct ops_sdpa){ q, used_k, used_v, .scale = 1, .mask_mode = "" }, nd_gpu));
+    out[1] = keys;
+    arr_unref(&q);
+    arr_unref(&k);
+    arr_unref(&values);
+    arr_unref(&used_k);
+    arr_unref(&used_v);
+    assert_ok(eval_arrays(out, 2, false));
+    arr_unref(&out[0]);
+    return out[1];
+}
+
+static void test_plan_with_other_params(void **state)
+{
+    static const int offsets[] = { SLOT, SLOT + 2, SLOT };
+    struct token t;
+
+    (void)state;
+    token_make(&t, DT_FLOAT32, 1, 64);
+    rewrite_reset();
+    for (size_t i = 0; i < ARRAY_LEN(offsets); i++) {
+        struct problem rope = t.rope;
+        rope.offset = offsets[i];
+        struct arr *keys = keys_after(&t, offsets[i]), *want = rope_of(&rope, t.k);
+        assert_ok(eval_arrays(&want, 1, false));
+        compare(&t, keys, want, SLOT);
+        arr_unref(&want);
+        arr_unref(&keys);
+    }
+    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 2);
+    assert_int_equal(rewrite_rejects(REWRITE_HEADS_SIBLINGS, GROUP_PARAMS), 1);
+    token_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_variants),
         cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_plan_with_other_params),
         cmocka_unit_test(nd_test_no_validation_messages),
     };
 

@@ -159,6 +159,12 @@ static enum group_reason takes_part(const struct heads *h, const struct node *vi
     return GROUP_TAKEN;
 }
 
+/* One dispatch turns all its parts alike. */
+static bool are_turned_alike(const struct node *a, const struct node *b)
+{
+    return memcmp(a->params, b->params, a->params_size) == 0;
+}
+
 /* One dispatch has one dtype, batch, number of positions and row size. */
 static enum group_reason fit_together(const struct arr *a, const struct arr *b)
 {
@@ -172,7 +178,7 @@ static enum group_reason fit_together(const struct arr *a, const struct arr *b)
 
 static enum group_reason judge_heads(const struct group *g)
 {
-    const struct arr *first = &g->node[HEADS_ROPE]->out[0];
+    const struct node *rope = g->node[HEADS_ROPE];
     enum group_reason why = GROUP_TAKEN;
     struct heads h;
 
@@ -181,7 +187,9 @@ static enum group_reason judge_heads(const struct group *g)
             continue;
         why = takes_part(&h, g->node[i * HEADS_SLOTS + HEADS_VIEW2]);
         if (why == GROUP_TAKEN)
-            why = fit_together(heads_out(&h), first);
+            why = fit_together(heads_out(&h), &rope->out[0]);
+        if (why == GROUP_TAKEN && h.rope && !are_turned_alike(h.rope, rope))
+            why = GROUP_PARAMS;
     }
     return why;
 }
