@@ -28,11 +28,6 @@ struct chain {
     int n_in;
 };
 
-static bool same_shape(const struct arr *a, const struct arr *b)
-{
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
-}
-
 static int find_input(const struct chain *g, const struct arr *a)
 {
     for (int i = 0; i < g->n_in; i++)
@@ -94,7 +89,7 @@ static void collect_group(struct builder *b, struct chain *g, uint16_t root)
     for (int i = (int)root - 1; i >= 0 && i >= (int)root - FUSE_WINDOW; i--) {
         const struct plan_node *info = &r->info[i];
         if (info->fusable && b->group[i] == PLAN_NO_NODE && info->uses > 0 &&
-            b->uses_in_group[i] == info->uses && same_shape(&r->nodes[i]->out[0], shape) &&
+            b->uses_in_group[i] == info->uses && arr_same_shape(&r->nodes[i]->out[0], shape) &&
             add_member(b, g, (uint16_t)i))
             b->group[i] = root;
     }
