@@ -217,7 +217,7 @@ static int parse_option(const char *name, const char *value)
         return parse_number(&bench_options.seconds, value, 0, MAX_SECONDS);
     if (strcmp(name, "--device") == 0)
         return parse_device(value);
-    fputs(usage, stderr);
+    fprintf(stderr, "mlx bench: unknown option %s (mlx bench --help lists them)\n", name);
     return 1;
 }
 
@@ -229,7 +229,7 @@ static int parse(int argc, char **argv)
             continue;
         }
         if (i + 1 == argc) {
-            fputs(usage, stderr);
+            fprintf(stderr, "mlx bench: %s is no option or lacks its value\n", argv[i]);
             return 1;
         }
         if (parse_option(argv[i], argv[i + 1]))

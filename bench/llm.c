@@ -26,7 +26,8 @@ static const char usage[] =
     "many\n"
     "tokens of context (depth); of generation with a dense model also the rate at which weights "
     "are\n"
-    "read, to be held against that of `mlx bench --filter sum`.\n"
+    "read, to be held against that of `mlx bench --filter sum`. Times of the GPU need "
+    "MLX_VK_TIMING=1.\n"
     "PATH: a model folder in MLX's format, or a GGUF file.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
@@ -362,14 +363,23 @@ static bool parse(struct options *o, int argc, char **argv)
                            .chunk = LM_CHUNK,
                            .device = DEV_GPU };
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0)
+        if (strcmp(argv[i], "--json") == 0) {
             o->json = true;
-        else if (i + 1 == argc || !parse_option(o, argv[i], argv[i + 1]))
+            continue;
+        }
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!value || !parse_option(o, argv[i], value)) {
+            fprintf(stderr, "mlx bench llm: no such option or value: %s %s\n", argv[i],
+                    value ? value : "");
             return false;
-        else
-            i++;
+        }
+        i++;
     }
-    return !o->model != !o->random;
+    if (!o->model == !o->random) {
+        fprintf(stderr, "mlx bench llm: either --model or --random is needed\n");
+        return false;
+    }
+    return true;
 }
 
 int bench_llm(int argc, char **argv)
@@ -382,10 +392,8 @@ int bench_llm(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    if (!parse(&o, argc, argv)) {
-        fputs(usage, stderr);
+    if (!parse(&o, argc, argv))
         return 1;
-    }
     s.chunk = o.chunk;
     TRY(open_model(&s, &o));
     TRY(make_tokens(&s, &o));

@@ -158,7 +158,7 @@ static const struct option {
     { "--seed", "N", "for the same answer again", set_seed, true },
     { "--stop", "TEXT", "end before this text; up to eight times", set_stop, true },
     { "--think", "on|off", "for models that can think aloud first", set_think, true },
-    { "--device", "cpu|gpu", "where to run (gpu where there is one)", set_device, true },
+    { "--device", "cpu|gpu", "where to run (gpu where there is a hardware one)", set_device, true },
     { "--json", NULL, "answer and statistics as one JSON object", set_json, false },
 };
 

@@ -6,26 +6,39 @@ mlx=$1
 models=$2
 failed=0
 
-refuses() { # OPTION VALUE
+refuses() { # ARGUMENTS
     local text rc
-    text=$("$mlx" bench --device cpu "$1" "$2" 2>&1)
+    text=$("$mlx" bench "$@" 2>&1)
     rc=$?
     if [ $rc -ne 1 ] || [ "$(printf '%s\n' "$text" | wc -l)" -ne 1 ] || [ -z "$text" ]; then
-        echo "bench $1 $2: exit code $rc, text: $text"
+        echo "bench $*: exit code $rc, text: $text"
         failed=1
     fi
 }
 
 for value in 0 -1 3.5 12x x '' nan 1e99; do
     for option in --mb --edge --one-shot; do
-        refuses "$option" "$value"
+        refuses --device cpu "$option" "$value"
     done
 done
 for value in -1 x '' nan inf; do
-    refuses --seconds "$value"
+    refuses --device cpu --seconds "$value"
 done
 refuses --device tpu
 refuses --filter no_such_case
+refuses --no-such-option 1
+refuses no_such_command
+refuses --mb
+
+refuses llm
+refuses llm --model
+refuses llm --random no-such-shape
+refuses llm --random qwen3-0.6b-4bit-g128 --model "$models/qwen3_4bit"
+for value in 0 -1 x '' 8, 1,2,3,4,5,6,7,8,9 1e6; do
+    for option in --pp --tg --repeat --chunk; do
+        refuses llm --model "$models/qwen3_4bit" "$option" "$value"
+    done
+done
 
 json=$("$mlx" bench --device cpu --json --mb 1 --seconds 0 --filter copy) || failed=1
 for key in version device driver megabytes case best_us; do
