@@ -30,7 +30,8 @@ static const char usage[] =
     "MLX_VK_TIMING=1.\n"
     "PATH: a model folder in MLX's format, or a GGUF file.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
-    "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512\n";
+    "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512, --device as for `mlx "
+    "generate`\n";
 
 struct list {
     int32_t v[MAX_LIST];
@@ -361,7 +362,7 @@ static bool parse(struct options *o, int argc, char **argv)
                            .depth = { { 0, 2048 }, 2 },
                            .repeat = 5,
                            .chunk = LM_CHUNK,
-                           .device = DEV_GPU };
+                           .device = dev_default().type };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             o->json = true;
