@@ -144,19 +144,25 @@ static enum err set_slice(struct gather_args *a, struct job *j, struct vk_enc *e
     return vk_enc_args(e, &a->slice_walk, &walk, sizeof walk);
 }
 
+static void index_nest(struct nest *n, const struct arr *index)
+{
+    const int64_t *strides = index->strides;
+    struct shp shape;
+
+    arr_shape(&shape, index);
+    shp_collapse(n, &shape, &strides, 1);
+}
+
 static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
                            const struct arr *index)
 {
     int axis = j->p->axis[k], code = index_codes[index->dtype];
-    const int64_t *strides = index->strides;
     struct nest nest;
-    struct shp shape;
 
     if (!code)
         return err_set(ERR_UNSUPPORTED, "[gather] cannot index with %s",
                        dt_name((enum dtype)index->dtype));
-    arr_shape(&shape, index);
-    shp_collapse(&nest, &shape, &strides, 1);
+    index_nest(&nest, index);
     launch_walk(&x->walk, nest.dim, nest.stride[0], nest.ndim);
     x->index.stride = j->src->strides[axis] / j->per_unit;
     x->index.dim = j->src->shape[axis];
@@ -184,15 +190,6 @@ out:
 /* ---- blocks ---- */
 
 #define UNITS_PER_PIECE (GATHER_BLOCK_LOADS * BLOCK_LANES)
-
-static void index_nest(struct nest *n, const struct arr *index)
-{
-    const int64_t *strides = index->strides;
-    struct shp shape;
-
-    arr_shape(&shape, index);
-    shp_collapse(n, &shape, &strides, 1);
-}
 
 /* Bytes from one index to the next. */
 static int64_t step_of(const struct job *j)
