@@ -21,10 +21,8 @@ static enum err check(const struct lm_generation *g)
     if (g->n_prompt == 0)
         return err_set(ERR_ARG, "the prompt has no tokens");
     if ((int64_t)g->n_prompt > most)
-        return err_set(ERR_ARG,
-                       "the prompt has %zu tokens, and %d are in the context already, which holds "
-                       "%d",
-                       g->n_prompt, g->cache->used, c->context);
+        return err_set(ERR_ARG, "the prompt has %zu tokens, and %lld of the context's %d are free",
+                       g->n_prompt, (long long)most, c->context);
     for (size_t i = 0; i < g->n_prompt; i++)
         if (g->prompt[i] < 0 || g->prompt[i] >= c->vocab)
             return err_set(ERR_ARG, "token %d is outside of the model's vocabulary of %d",

@@ -101,7 +101,7 @@ says "Unigram" --model "$m" --prompt x
 
 fresh
 edit config.json 'd["max_position_embeddings"] = 8'
-says "which holds 8" --model "$m" --prompt "one two three four five six seven eight nine ten"
+says "8 of the context's 8 are free" --model "$m" --prompt "one two three four five six seven eight nine ten"
 fresh
 says "no tokens" --model "$m" --raw --prompt ""
 exit $failed
