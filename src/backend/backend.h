@@ -31,9 +31,9 @@ struct exec {
 };
 
 typedef enum err (*be_op_fn)(const struct exec *x);
-/* Looks at shapes, dtypes and layouts, and encodes the group or says why not. One that it leaves
- * runs node by node, and so does one for which it returns ERR_UNSUPPORTED; nothing of these may be
- * encoded. *why is GROUP_TAKEN before the call. */
+/* Looks at shapes, dtypes, layouts and params, and encodes the group or says why not. One that it
+ * leaves runs node by node, and so does one for which it returns ERR_UNSUPPORTED; nothing of these
+ * may be encoded. *why is GROUP_TAKEN before the call. */
 typedef enum err (*be_group_fn)(const struct exec *x, enum group_reason *why);
 
 /* An offset that only the device knows: the sum over i of position[i] * stride[i] elements. A

@@ -35,8 +35,8 @@ struct buf {
     void *host;    /* host address, NULL if the host cannot read it quickly */
     uint64_t addr; /* device address, 0 if the GPU cannot read it */
     void *priv;    /* the home backend's bookkeeping */
-    _Atomic(struct buf *)
-        mirror;           /* newest copy on the other side, owned; its own is the one before */
+    /* Newest copy on the other side, owned; its own mirror is the one before. */
+    _Atomic(struct buf *) mirror;
     struct span of;       /* a mirror: the bytes of its source that it holds */
     void (*dtor)(void *); /* adopted memory: called with dtor_arg when the bytes are released */
     void *dtor_arg;
@@ -112,13 +112,14 @@ struct out_desc {
 };
 
 /* Makes a node with n_out outputs; outs[i] receives one reference each. Takes a reference on every
- * input. params (params_size bytes) are copied. A float64 array on a GPU stream is ERR_ARG. */
+ * input in `in`; of those in `given` the node takes over the caller's, and NULL is left there
+ * unless it fails. params (params_size bytes) are copied. A float64 array on a GPU stream is
+ * ERR_ARG. */
 struct node_params {
     uint16_t op;
     struct strm *strm;
     struct arr *const *in;
-    struct arr *
-        *given; /* instead of in: the caller's references go to the node, and NULL is left */
+    struct arr **given; /* instead of in */
     size_t n_in;
     const void *params;
     size_t params_size;
