@@ -48,12 +48,10 @@ static void on_error(const char *msg, void *data)
     fprintf(stderr, "mlx: %s\n", msg);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
 
-    mlx_set_error_handler(on_error, NULL, NULL);
-    gate_warn_unknown();
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
@@ -68,4 +66,16 @@ int main(int argc, char **argv)
     fprintf(stderr, "mlx: unknown command '%s'\n\n", name);
     usage(stderr);
     return 1;
+}
+
+int main(int argc, char **argv)
+{
+    mlx_set_error_handler(on_error, NULL, NULL);
+    gate_warn_unknown();
+    int rc = run(argc, argv);
+    if (rc == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
+        fprintf(stderr, "mlx: standard output cannot be written\n");
+        rc = 1;
+    }
+    return rc;
 }

@@ -104,4 +104,16 @@ edit config.json 'd["max_position_embeddings"] = 8'
 says "8 of the context's 8 are free" --model "$m" --prompt "one two three four five six seven eight nine ten"
 fresh
 says "no tokens" --model "$m" --raw --prompt ""
+
+# An answer that cannot be written, where there is such a device.
+for option in --raw --json; do
+    [ -c /dev/full ] || break
+    "$mlx" generate --device cpu --max-tokens 4 --model "$m" --prompt x "$option" \
+        >/dev/full 2>"$folder/err"
+    rc=$?
+    if [ $rc -ne 1 ] || ! grep -q "cannot be written" "$folder/err"; then
+        echo "generate $option to a full disk: exit code $rc, $(cat "$folder/err")"
+        failed=1
+    fi
+done
 exit $failed
