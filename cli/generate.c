@@ -14,19 +14,11 @@ static const char usage[] =
 
 static enum err read_prompt(struct str *out, const char *text)
 {
-    size_t got;
-    enum err err = ERR_OK;
-
-    if (strcmp(text, "-") != 0)
-        return str_add_lossy(out, text, strlen(text));
     struct str raw = { 0 };
-    do {
-        TRY(VEC_RESERVE(&raw, 65536));
-        got = fread(raw.v + raw.n, 1, raw.cap - raw.n, stdin);
-        raw.n += got;
-    } while (got);
-    err = ferror(stdin) ? err_set(ERR_RUNTIME, "standard input cannot be read")
-                        : str_add_lossy(out, raw.v, raw.n);
+    enum err err;
+
+    TRY(llm_read_text(&raw, text));
+    err = str_add_lossy(out, raw.v, raw.n);
 out:
     VEC_FINI(&raw);
     return err;

@@ -242,6 +242,26 @@ void llm_progress(const char *what, size_t done, size_t total)
     is_shown = true;
 }
 
+/* ---- text and model ---- */
+
+enum err llm_read_text(struct str *out, const char *text)
+{
+    size_t got;
+    enum err err = ERR_OK;
+
+    if (strcmp(text, "-") != 0)
+        return str_add(out, text, strlen(text));
+    do {
+        TRY(VEC_RESERVE(out, 65536));
+        got = fread(out->v + out->n, 1, out->cap - out->n, stdin);
+        out->n += got;
+    } while (got);
+    if (ferror(stdin))
+        err = err_set(ERR_RUNTIME, "standard input cannot be read");
+out:
+    return err;
+}
+
 static void on_load(size_t done, size_t total, void *data)
 {
     (void)data;

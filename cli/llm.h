@@ -24,6 +24,9 @@ struct llm_options {
 bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat);
 void llm_print_options(FILE *out, bool is_chat);
 
+/* TEXT of a command line with its bytes as they are; "-" is all of standard input. */
+MUST_CHECK enum err llm_read_text(struct str *out, const char *text);
+
 /* Opens the model with a progress bar on a terminal. */
 MUST_CHECK enum err llm_open(struct lm_session *s, const struct llm_options *o);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/llm.h"
 #include "core/mem.h"
 #include "core/stream.h"
 #include "lm/parts.h"
@@ -36,24 +37,6 @@ static bool parse(struct options *o, int argc, char **argv)
             return false;
     }
     return o->help || (o->model && o->text);
-}
-
-static enum err read_text(struct str *out, const char *text)
-{
-    size_t got;
-    enum err err = ERR_OK;
-
-    if (strcmp(text, "-") != 0)
-        return str_add(out, text, strlen(text));
-    do {
-        TRY(VEC_RESERVE(out, 65536));
-        got = fread(out->v + out->n, 1, out->cap - out->n, stdin);
-        out->n += got;
-    } while (got);
-    if (ferror(stdin))
-        err = err_set(ERR_RUNTIME, "standard input cannot be read");
-out:
-    return err;
 }
 
 static enum err print_ids(struct tok *t, const struct str *text, bool add_special)
@@ -122,7 +105,7 @@ int cmd_tokenize(int argc, char **argv)
     }
     TRY(strm_default(&s, (struct dev){ .type = DEV_CPU }));
     TRY(parts_open(&parts, o.model, PARTS_TOKENIZER, s));
-    TRY(read_text(&text, o.text));
+    TRY(llm_read_text(&text, o.text));
     TRY(o.decode ? print_text(parts.tok, &text) : print_ids(parts.tok, &text, !o.no_special));
 out:
     if (err != ERR_OK)
