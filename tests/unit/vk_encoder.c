@@ -466,24 +466,47 @@ static void test_needless_barrier_is_found(void **state)
 
 /* ---- commits and lifetimes ---- */
 
-static void test_thresholds(void **state)
+/* How often n small dispatches are committed on the way. */
+static uint64_t commits_of(struct strm *s, struct arr *a, int n)
+{
+    uint64_t submits = stat_get(STAT_SUBMITS);
+
+    for (int i = 0; i < n; i++) {
+        vkt_encode(s, &(struct vkt_probe){ .out = a, .mul = 1 });
+        assert_ok(s->be->step_end(s));
+    }
+    submits = stat_get(STAT_SUBMITS) - submits;
+    assert_ok(strm_synchronize(s));
+    return submits;
+}
+
+static void test_op_threshold(void **state)
+{
+    struct strm *s = vkt_stream();
+    struct arr *a = vkt_array(s, 16);
+    int64_t max_ops = gate_set_int(GATE_VK_MAX_OPS, 10);
+    int64_t factor = gate_set_int(GATE_VK_BUSY_FACTOR, 1);
+
+    (void)state;
+    assert_int_equal(commits_of(s, a, 33), 3); /* after 11, 22 and 33 */
+    /* After 11, and then after 31 more at the latest: sooner if the device was found idle. */
+    gate_set_int(GATE_VK_BUSY_FACTOR, 3);
+    assert_int_equal(commits_of(s, a, 11), 1);
+    assert_in_range(commits_of(s, a, 60), 2, 5);
+    gate_set_int(GATE_VK_BUSY_FACTOR, factor);
+    gate_set_int(GATE_VK_MAX_OPS, max_ops);
+    arr_unref(&a);
+}
+
+static void test_byte_threshold(void **state)
 {
     struct strm *s = vkt_stream();
     struct arr *a = vkt_array(s, 16);
     struct arr *big = vkt_array(s, 1 << 18); /* 1 MiB */
-    int64_t max_ops = gate_set_int(GATE_VK_MAX_OPS, 10);
+    int64_t max_mb = gate_set_int(GATE_VK_MAX_MB, 1);
+    uint64_t submits = stat_get(STAT_SUBMITS);
 
     (void)state;
-    uint64_t submits = stat_get(STAT_SUBMITS);
-    for (int i = 0; i < 33; i++) {
-        vkt_encode(s, &(struct vkt_probe){ .out = a, .mul = 1 });
-        assert_ok(s->be->step_end(s));
-    }
-    assert_int_equal(stat_get(STAT_SUBMITS) - submits, 3); /* after 11, 22 and 33 dispatches */
-    assert_ok(strm_synchronize(s));
-    gate_set_int(GATE_VK_MAX_OPS, max_ops);
-    int64_t max_mb = gate_set_int(GATE_VK_MAX_MB, 1);
-    submits = stat_get(STAT_SUBMITS);
     for (int i = 0; i < 3; i++) { /* counted once per command buffer */
         vkt_encode(s, &(struct vkt_probe){ .out = big, .mul = 1 });
         assert_ok(s->be->step_end(s));
@@ -556,7 +579,8 @@ int main(void)
         cmocka_unit_test(test_random_dispatches),
         cmocka_unit_test(test_missing_barrier_is_found),
         cmocka_unit_test(test_needless_barrier_is_found),
-        cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_op_threshold),
+        cmocka_unit_test(test_byte_threshold),
         cmocka_unit_test(test_inflight_limit),
         cmocka_unit_test(test_hold),
     };

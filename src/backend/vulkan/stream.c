@@ -97,15 +97,23 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
     return err;
 }
 
+/* An idle device should begin soon; behind work in flight a commit is only a cost. What a command
+ * buffer binds it also holds, so that its bytes stay bounded. */
+static bool is_full(struct vk_strm *s)
+{
+    bool is_busy = atomic_load(&s->completed) < atomic_load(&s->committed);
+    int64_t factor = is_busy ? gate_int(GATE_VK_BUSY_FACTOR) : 1;
+
+    return s->enc.ops > factor * gate_int(GATE_VK_MAX_OPS) ||
+           (int64_t)(s->enc.bytes >> 20) > gate_int(GATE_VK_MAX_MB);
+}
+
 enum err vk_strm_step_end(struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);
 
     variant_taken(); /* whatever it was, it is not the next step's */
-    if (s->enc.ops <= gate_int(GATE_VK_MAX_OPS) &&
-        (int64_t)(s->enc.bytes >> 20) <= gate_int(GATE_VK_MAX_MB))
-        return ERR_OK;
-    return vk_strm_commit(s, true);
+    return is_full(s) ? vk_strm_commit(s, true) : ERR_OK;
 }
 
 enum err vk_strm_flush(struct strm *strm)
