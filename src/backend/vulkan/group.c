@@ -180,18 +180,21 @@ static enum group_reason judge_heads(const struct group *g)
 {
     const struct node *rope = g->node[HEADS_ROPE];
     enum group_reason why = GROUP_TAKEN;
+    uint64_t elements = 0;
     struct heads h;
 
     for (int i = 0; i < GROUP_MAX_HEADS && why == GROUP_TAKEN; i++) {
         if (!heads_of(&h, g, i))
             continue;
+        elements += heads_out(&h)->size;
         why = takes_part(&h, g->node[i * HEADS_SLOTS + HEADS_VIEW2]);
         if (why == GROUP_TAKEN)
             why = fit_together(heads_out(&h), &rope->out[0]);
         if (why == GROUP_TAKEN && h.rope && !are_turned_alike(h.rope, rope))
             why = GROUP_PARAMS;
     }
-    return why;
+    /* Rows are numbered in 32 bits; once the caches are copied there is no way back. */
+    return why == GROUP_TAKEN && elements > UINT32_MAX ? GROUP_SIZE : why;
 }
 
 /* Where the rows go: into the cache, or into an array of their own. */
