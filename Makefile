@@ -55,7 +55,7 @@ run: configure
 	cmake --build $(BUILD) -j $(JOBS) --target mlx
 	@$(BUILD)/mlx info
 	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
-	    --temp 0.7 --seed 7 --max-tokens 200
+	    --temp 1 --top-p 0.95 --seed 11 --max-tokens 200
 
 test: $(BUILD)/tokenizers/.tried $(BUILD)/smollm2/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
