@@ -8,8 +8,13 @@
 
 static const char usage[] =
     "usage: mlx chat --model PATH [options]\n\n"
-    "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C ends an\n"
-    "answer.\n\n";
+    "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends it, /help lists "
+    "the\n"
+    "commands, Ctrl-C ends an answer. A line with a space before its / goes to the model.\n\n";
+
+static const char commands[] =
+    "/reset forgets the conversation, /exit ends it, /help lists the commands; with a space before "
+    "its / a line goes to the model";
 
 /* What was said so far; texts are owned. */
 struct talk {
@@ -43,13 +48,19 @@ static enum err talk_begin(struct talk *t, const struct llm_options *o)
 
 /* ---- an answer ---- */
 
+struct kept {
+    struct str text;
+    enum err err;
+};
+
 static bool on_text(const char *text, size_t n, void *data)
 {
-    struct str *kept = data;
+    struct kept *kept = data;
 
     fwrite(text, 1, n, stdout);
     fflush(stdout);
-    return str_add(kept, text, n) == ERR_OK && !llm_was_interrupted();
+    kept->err = str_add(&kept->text, text, n);
+    return !kept->err && !llm_was_interrupted();
 }
 
 static bool on_prompt(size_t done, size_t total, void *data)
@@ -59,17 +70,36 @@ static bool on_prompt(size_t done, size_t total, void *data)
     return !llm_was_interrupted();
 }
 
-static enum err answer(struct lm_session *s, const struct llm_options *o, struct talk *t)
+/* What was said, as tokens; an error where it does not fit the context. */
+static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o,
+                       const struct talk *t)
 {
-    struct str text = { 0 }, kept = { 0 };
-    struct ids prompt = { 0 };
-    struct lm_stats stats;
+    int32_t context = s->model->config.context;
+    struct str text = { 0 };
     enum err err;
 
     TRY(chat_render(
         &text, s->chat, t->msgs.v, t->msgs.n,
         &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking }));
-    TRY(tok_encode(s->tok, text.v, text.n, false, &prompt));
+    TRY(tok_encode(s->tok, text.v, text.n, false, out));
+    if (out->n > (size_t)context)
+        err = err_set(ERR_ARG,
+                      "the conversation would have %zu tokens, and the context has %d; /reset "
+                      "forgets what was said before",
+                      out->n, context);
+out:
+    VEC_FINI(&text);
+    return err;
+}
+
+static enum err answer(struct lm_session *s, const struct llm_options *o, struct talk *t)
+{
+    struct kept kept = { .err = ERR_OK };
+    struct ids prompt = { 0 };
+    struct lm_stats stats;
+    enum err err;
+
+    TRY(encode(&prompt, s, o, t));
     llm_forget_interrupt();
     TRY(session_run(s, &stats,
                     &(struct session_request){ .prompt = &prompt,
@@ -82,11 +112,15 @@ static enum err answer(struct lm_session *s, const struct llm_options *o, struct
                                                .data = &kept }));
     llm_progress("prompt", 1, 1);
     putchar('\n');
-    TRY(VEC_PUSH(&kept, '\0'));
-    err = talk_add(t, "assistant", kept.v);
+    fflush(stdout); /* before what may follow on standard error */
+    TRY(kept.err);
+    if (stats.finish == LM_FINISH_LENGTH && stats.tokens < (size_t)o->max_tokens)
+        fprintf(stderr, "mlx: the context of %d tokens is full; /reset forgets the conversation\n",
+                s->model->config.context);
+    TRY(VEC_PUSH(&kept.text, '\0'));
+    err = talk_add(t, "assistant", kept.text.v);
 out:
-    VEC_FINI(&text);
-    VEC_FINI(&kept);
+    VEC_FINI(&kept.text);
     VEC_FINI(&prompt);
     return err;
 }
@@ -110,20 +144,49 @@ static char *read_line(void)
     return line;
 }
 
+/* Blanks behind the command do not count. */
+static bool is_command(const char *line, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(line, name, n) == 0 && !line[n + strspn(line + n, " \t\r")];
+}
+
+/* A line that begins with '/', unless it is the end. */
+static enum err take_command(struct talk *t, const struct llm_options *o, const char *line)
+{
+    if (is_command(line, "/reset"))
+        return talk_begin(t, o);
+    if (!is_command(line, "/help"))
+        return err_set(ERR_ARG, "%.40s is no command: %s", line, commands);
+    puts(commands);
+    fflush(stdout);
+    return ERR_OK;
+}
+
+static enum err take_text(struct lm_session *s, const struct llm_options *o, struct talk *t,
+                          const char *line)
+{
+    enum err err;
+
+    TRY(talk_add(t, "user", line));
+    err = answer(s, o, t);
+out:
+    return err;
+}
+
 /* False ends the conversation. */
 static bool take_line(struct lm_session *s, const struct llm_options *o, struct talk *t,
                       const char *line)
 {
     size_t before = t->msgs.n;
 
-    if (strcmp(line, "/exit") == 0)
+    if (is_command(line, "/exit"))
         return false;
-    if (!line[strspn(line, " \t")])
+    if (!line[strspn(line, " \t\r")])
         return true;
     add_history(line);
-    enum err err = strcmp(line, "/reset") == 0 ? talk_begin(t, o) : talk_add(t, "user", line);
-    if (!err && strcmp(line, "/reset") != 0)
-        err = answer(s, o, t);
+    enum err err = *line == '/' ? take_command(t, o, line) : take_text(s, o, t, line);
     if (err) { /* the conversation goes on as if this had not been said */
         fprintf(stderr, "mlx: %s\n", err_text());
         talk_cut(t, before);

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# `mlx chat`: a line that begins with '/' is a command or is refused, and never goes to the model; a
+# full context says how to go on.
+# usage: chat.sh MLX MODEL: a model with a chat template and a context of 512 tokens
+set -u
+mlx=$1
+model=$2
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# LINES OPTIONS...: a conversation of these lines, into out and err
+talk() {
+    local lines=$1
+    shift
+    printf "$lines" | "$mlx" chat --device cpu --model "$model" "$@" \
+        >"$folder/out" 2>"$folder/err" || wrong "exit code"
+}
+
+wrong() { # WHAT
+    echo "$1"
+    echo "stdout: $(cat "$folder/out")"
+    echo "stderr: $(cat "$folder/err")"
+    failed=1
+}
+
+has() { # FILE COUNT TEXT: so many lines with TEXT
+    [ "$(grep -cF -- "$3" "$folder/$1")" -eq "$2" ] || wrong "wanted $2 lines in $1: $3"
+}
+
+lines() { # FILE COUNT
+    [ "$(wc -l <"$folder/$1")" -eq "$2" ] || wrong "wanted $2 lines in $1"
+}
+
+talk '/reste\n/\n/help me\n/exit\nnot read\n'
+lines out 0
+lines err 3
+has err 3 "is no command: /reset"
+has err 1 "mlx: /reste is no command"
+
+talk '/help\n/reset \n/exit\r\nnot read\n'
+lines out 1
+lines err 0
+has out 1 "/reset"
+has out 1 "/exit"
+has out 1 "/help"
+
+# A space before it makes a text of it.
+talk ' /reste\n' --max-tokens 2
+lines err 0
+[ -s "$folder/out" ] || wrong "no answer"
+
+long=$(printf 'once upon a time %.0s' {1..200})
+talk "$long\n" --max-tokens 2
+lines out 0
+lines err 1
+has err 1 "/reset forgets"
+
+# An answer that runs into the end of the context; after /reset there is room again.
+long=$(printf 'once upon a time %.0s' {1..124})
+talk "$long\n/reset\nHi\n" --max-tokens 20
+has err 1 "the context of 512 tokens is full; /reset"
+lines err 1
+exit $failed
