@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what the program knows about itself into the documents: the status table of README.md,
-# between its two markers, docs/ops.md and docs/gates.md.
+# between its two markers, docs/ops.md, docs/gates.md and docs/kernels.md.
 # With --check changes nothing and fails if one is out of date.
 # usage: gen_docs.sh BUILD [--check]
 set -eu
@@ -24,9 +24,10 @@ awk -v begin="$begin" -v end="$end" -v table="$made/status" '
 ' README.md >"$made/README.md"
 "$build/mlx" ops --markdown >"$made/ops.md"
 "$build/mlx" gates --markdown >"$made/gates.md"
+python3 tools/kernels_doc.py >"$made/kernels.md"
 
 stale=0
-for file in README.md docs/ops.md docs/gates.md; do
+for file in README.md docs/ops.md docs/gates.md docs/kernels.md; do
     if [ "$check" = --check ]; then
         diff -u "$file" "$made/$(basename "$file")" || stale=1
     else
