@@ -10,9 +10,9 @@
 static const char usage_text[] =
     "usage: mlx tokenize --model PATH [--no-special] [--decode] TEXT\n\n"
     "Prints the token ids of TEXT on one line, with those that begin and end a text\n"
-    "unless --no-special. With --decode TEXT is a list of ids and their text is\n"
-    "printed. TEXT is read from standard input if it is \"-\". PATH is a folder with\n"
-    "tokenizer.json, or a GGUF file.\n";
+    "unless --no-special. With --decode TEXT is a list of ids, with blanks or commas\n"
+    "between them, and their text is printed. TEXT is read from standard input if it\n"
+    "is \"-\". PATH is a folder with tokenizer.json, or a GGUF file.\n";
 
 struct options {
     const char *model, *text;
@@ -53,23 +53,36 @@ out:
     return err;
 }
 
-/* Numbers with anything that is none between them. */
-static enum err parse_ids(struct ids *out, const char *s)
+/* s begins with a word of n bytes. */
+static enum err parse_id(int32_t *out, const struct tok *t, const char *s, size_t n)
 {
+    errno = 0;
+    unsigned long id = strtoul(s, NULL, 10);
+    if (strspn(s, "0123456789") != n || errno || id > INT32_MAX)
+        return err_set(ERR_ARG, "\"%.*s\" is no token id", (int)MIN(n, 40), s);
+    if (!tok_token(t, (int32_t)id))
+        return err_set(ERR_ARG, "%lu is no token of this tokenizer", id);
+    *out = (int32_t)id;
+    return ERR_OK;
+}
+
+/* Ids with blanks or commas between them, in brackets or not; the list ends with a zero. */
+static enum err parse_ids(struct ids *out, const struct tok *t, const struct str *list)
+{
+    static const char separators[] = " \t\r\n,[]";
+    const char *s = list->v + strspn(list->v, separators);
     enum err err = ERR_OK;
 
-    for (;;) {
-        s += strcspn(s, "0123456789");
-        if (!*s)
-            break;
-        char *end;
-        errno = 0;
-        unsigned long id = strtoul(s, &end, 10);
-        if (errno || id > INT32_MAX)
-            return err_set(ERR_ARG, "\"%.20s\" is no token id", s);
-        TRY(VEC_PUSH(out, (int32_t)id));
-        s = end;
+    while (*s) {
+        size_t n = strcspn(s, separators);
+        int32_t id = 0;
+        TRY(parse_id(&id, t, s, n));
+        TRY(VEC_PUSH(out, id));
+        s += n;
+        s += strspn(s, separators);
     }
+    if (s + 1 != list->v + list->n)
+        err = err_set(ERR_ARG, "the list of ids has a zero byte in it");
 out:
     return err;
 }
@@ -81,7 +94,7 @@ static enum err print_text(struct tok *t, struct str *list)
     enum err err;
 
     TRY(VEC_PUSH(list, '\0'));
-    TRY(parse_ids(&ids, list->v));
+    TRY(parse_ids(&ids, t, list));
     TRY(tok_decode(t, &ids, false, &text));
     fwrite(text.v, 1, text.n, stdout);
     putchar('\n');

@@ -35,7 +35,24 @@ fi
 refuses
 refuses --model "$folder"
 refuses --model "$folder" --no-such-option x
-refuses --model "$folder" --decode 99999999999999
+for list in 99999999999999 2147483647 127999999 -1 "1 -1" +1 "1 two 3" "1 2x" 1.5 0x10 "1;2"; do
+    said=$("$mlx" tokenize --model "$folder" --decode "$list" 2>&1)
+    rc=$?
+    if [ $rc -ne 1 ] || [ "$(printf '%s\n' "$said" | grep -c 'is no token')" -ne 1 ] ||
+        [ "$(printf '%s\n' "$said" | wc -l)" -ne 1 ]; then
+        echo "tokenize --decode \"$list\": exit code $rc, text: $said"
+        failed=1
+    fi
+done
+if printf '1 \0 2' | "$mlx" tokenize --model "$folder" --decode - >"$folder/out" 2>&1; then
+    echo "a zero byte among ids: $(cat "$folder/out")"
+    failed=1
+fi
+listed=$("$mlx" tokenize --model "$folder" --decode "[${plain// /, }]") || failed=1
+if [ "$listed" != "$text" ]; then
+    echo "of a list in brackets: $listed"
+    failed=1
+fi
 refuses --model "$folder/nothing" x
 rm "$folder/tokenizer.json"
 if [ "$("$mlx" tokenize --model "$folder" x 2>&1 | wc -l)" -ne 1 ]; then
