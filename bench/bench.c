@@ -251,30 +251,30 @@ static void size_by_device(void)
         bench_options.edge = fast ? 4096 : 512;
 }
 
-static void put_text(const char *key, const char *text)
+void bench_put_text(const char *key, const char *text)
 {
     printf("\"%s\": \"", key);
-    for (; *text; text++)
-        printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        printf(c == '"' || c == '\\' ? "\\%c" : c < 0x20 ? "\\u%04x" : "%c", c);
+    }
     printf("\", ");
 }
 
-/* What the numbers of the lines that follow belong to. */
-static void report_device(mlx_device device)
+void bench_begin_json(mlx_device device)
 {
     static const char *const keys[][2] = { { "device", "device_name" }, { "driver", "driver" } };
     mlx_device_info info = mlx_device_info_new();
+    bool known = mlx_device_info_get(&info, device) == 0;
 
-    if (mlx_device_info_get(&info, device) == 0) {
-        printf("{\"version\": \"%s\", ", MLX_VULKAN_VERSION);
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-            const char *text = "none";
-            bool exists = false;
-            if (mlx_device_info_has_key(&exists, info, keys[i][1]) == 0 && exists)
-                mlx_device_info_get_string(&text, info, keys[i][1]);
-            put_text(keys[i][0], text);
-        }
-        printf("\"megabytes\": %d, \"edge\": %d}\n", bench_options.megabytes, bench_options.edge);
+    printf("{");
+    bench_put_text("version", MLX_VULKAN_VERSION);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *text = "none";
+        bool exists = false;
+        if (known && mlx_device_info_has_key(&exists, info, keys[i][1]) == 0 && exists)
+            mlx_device_info_get_string(&text, info, keys[i][1]);
+        bench_put_text(keys[i][0], text);
     }
     mlx_device_info_free(info);
 }
@@ -283,8 +283,10 @@ static int run_all(mlx_stream stream, mlx_device device, double began)
 {
     if (bench_options.one_shot > 0)
         return bench_add_once(bench_options.one_shot, stream);
-    if (bench_options.json)
-        report_device(device);
+    if (bench_options.json) {
+        bench_begin_json(device);
+        printf("\"megabytes\": %d, \"edge\": %d}\n", bench_options.megabytes, bench_options.edge);
+    }
     return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
            bench_fast(stream) + bench_products(stream) + bench_quantized(stream);
 }

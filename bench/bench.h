@@ -71,6 +71,12 @@ bool bench_wants(const char *name);
 /* One line: name, what, microseconds and the most they may be (0 = no target). */
 void bench_report(const char *name, const char *what, double us, double target);
 
+/* `"key": "text", ` of a JSON object. */
+void bench_put_text(const char *key, const char *text);
+/* Opens the first object of JSON output with what the numbers of the lines that follow belong to:
+ * version, device and driver, and a comma. The caller goes on and closes it. */
+void bench_begin_json(mlx_device device);
+
 /* Tables of their own. began is when the command started, before any device was opened. */
 int bench_startup(mlx_stream s, double began);
 int bench_latency(mlx_stream s);

@@ -219,13 +219,25 @@ out:
     return err;
 }
 
+static void report_head(const struct options *o)
+{
+    if (!o->json) {
+        printf("%-10s %8s %12s %10s %12s %12s %12s %12s %10s\n", "test", "depth", "tok/s", "+-",
+               "dispatches", "barriers", "cpu us", "gpu us", "GB/s");
+        return;
+    }
+    mlx_device device = mlx_device_new_type(o->device == DEV_CPU ? MLX_CPU : MLX_GPU, 0);
+    bench_begin_json(device);
+    bench_put_text("model", o->model ? o->model : o->random);
+    printf("\"chunk\": %d, \"repeat\": %d}\n", o->chunk, o->repeat);
+    mlx_device_free(device);
+}
+
 static enum err run_tests(struct subject *s, const struct options *o)
 {
     enum err err = ERR_OK;
 
-    if (!o->json)
-        printf("%-10s %8s %12s %10s %12s %12s %12s %12s %10s\n", "test", "depth", "tok/s", "+-",
-               "dispatches", "barriers", "cpu us", "gpu us", "GB/s");
+    report_head(o);
     for (int d = 0; d < o->depth.n; d++) {
         for (int i = 0; i < o->pp.n; i++)
             TRY(run_test(s, o, &(struct test){ run_prompt, "pp", o->pp.v[i], o->depth.v[d] }));
@@ -260,6 +272,26 @@ static void forget_embeddings(struct subject *s)
         s->weight_bytes -= bytes_of(e->weight) + bytes_of(e->scales) + bytes_of(e->biases);
 }
 
+static int32_t largest(const struct list *l)
+{
+    int32_t most = 0;
+
+    for (int i = 0; i < l->n; i++)
+        most = MAX(most, l->v[i]);
+    return most;
+}
+
+/* Said before weights are read, which can take long. */
+static enum err check_context(const struct options *o, int32_t context)
+{
+    int32_t depth = largest(&o->depth), pp = largest(&o->pp), tg = largest(&o->tg);
+
+    if (depth + MAX(pp, tg) <= context)
+        return ERR_OK;
+    return err_set(ERR_ARG, "--depth %d and --%s %d are %d tokens, and the model's context has %d",
+                   depth, pp > tg ? "pp" : "tg", MAX(pp, tg), depth + MAX(pp, tg), context);
+}
+
 static enum err open_model(struct subject *s, const struct options *o)
 {
     struct parts parts = { .tok = NULL };
@@ -269,9 +301,11 @@ static enum err open_model(struct subject *s, const struct options *o)
     TRY(strm_default(&s->stream, (struct dev){ .type = o->device }));
     if (o->random) {
         TRY(shapes_config(&parts.config, o->random));
+        TRY(check_context(o, parts.config.context));
         TRY(weights_random(&parts.weights, &parts.config, 0, s->stream));
     } else {
         TRY(parts_open(&parts, o->model, PARTS_MODEL, s->stream));
+        TRY(check_context(o, parts.config.context));
     }
     TRY(model_new(&s->model, &parts.config, parts.weights));
     TRY(model_each_weight(s->model, eval_weight, s));
@@ -280,15 +314,6 @@ static enum err open_model(struct subject *s, const struct options *o)
 out:
     parts_fini(&parts);
     return err;
-}
-
-static int32_t largest(const struct list *l)
-{
-    int32_t most = 1;
-
-    for (int i = 0; i < l->n; i++)
-        most = MAX(most, l->v[i]);
-    return most;
 }
 
 static enum err make_tokens(struct subject *s, const struct options *o)

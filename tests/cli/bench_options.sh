@@ -40,6 +40,18 @@ for value in 0 -1 x '' 8, 1,2,3,4,5,6,7,8,9 1e6; do
     done
 done
 
+# More than the context, alone or together.
+for options in "--pp 1025 --depth 0" "--tg 1025 --depth 0" "--depth 1024" "--pp 8 --tg 25 --depth 0,1000" \
+    "--pp 25 --tg 8 --depth 1000,0"; do
+    # shellcheck disable=SC2086
+    refuses llm --device cpu --model "$models/qwen3_4bit" $options
+    case $("$mlx" bench llm --device cpu --model "$models/qwen3_4bit" $options 2>&1) in
+    *"the model's context has 1024") ;;
+    *) echo "bench llm $options does not say the limit" && failed=1 ;;
+    esac
+done
+refuses llm --device cpu --random qwen3-0.6b-4bit-g128 --depth 40960
+
 json=$("$mlx" bench --device cpu --json --mb 1 --seconds 0 --filter copy) || failed=1
 for key in version device driver megabytes case best_us; do
     case $json in
@@ -47,6 +59,18 @@ for key in version device driver megabytes case best_us; do
     *) echo "no $key in: $json" && failed=1 ;;
     esac
 done
+json=$("$mlx" bench llm --model "$models/qwen3_4bit" --device cpu --json --pp 4 --tg 24 --depth 1000 \
+    --repeat 1) || failed=1
+if ! printf '%s\n' "$json" | python3 -c '
+import json, sys
+head, *rows = [json.loads(line) for line in sys.stdin]
+assert {"version", "device", "driver", "chunk", "repeat"} < set(head), head
+assert head["model"] == sys.argv[1], head
+assert [r["test"] for r in rows] == ["pp4", "tg24"], rows
+' "$models/qwen3_4bit"; then
+    echo "bench llm --json: $json"
+    failed=1
+fi
 # Models in a folder and in a file.
 for model in qwen3_4bit mistral_4bit.gguf; do
     text=$("$mlx" bench llm --model "$models/$model" --device cpu --pp 4 --tg 2 --depth 0,3 --repeat 1) ||
