@@ -64,10 +64,10 @@ static bool takes_half_scales(const struct task *t)
     return takes_integers(t) && cpu_qmv_kernels()->rows_half;
 }
 
-/* Rows [first, first + n) of w times vector m, with their scales. */
+/* Rows [first, first + n) of w times vector m. */
 struct rows {
     int64_t first, n, m;
-    const float *scales, *biases;
+    const float *scales, *biases; /* widened; not for dot_half */
 };
 
 static void dot_packed(struct product *p, const struct rows *r, float *scaled)
@@ -96,13 +96,12 @@ static void dot_packed(struct product *p, const struct rows *r, float *scaled)
     cpu_qmv_kernels()->rows_int(out, &v, r->n);
 }
 
-static void dot_half(struct product *p, const struct rows *r, float *unused)
+static void dot_half(struct product *p, const struct rows *r)
 {
     const struct task *t = p->t;
     const struct vector *x = &p->vector[r->m];
     int64_t at = r->first * (t->k / t->q.group_size);
 
-    (void)unused;
     cpu_qmv_kernels()->rows_half(
         p->out + r->m * t->n + r->first,
         &(struct cpu_qmv){ .bits = t->q.bits,
@@ -137,30 +136,51 @@ static void dot_unpacked(struct product *p, const struct rows *r, float *numbers
     }
 }
 
-static enum err run_rows(struct product *p, int64_t begin, int64_t end)
+/* So many that vectors meet rows of the matrix which are still in a cache. */
+static int64_t rows_at_once(const struct task *t)
+{
+    return MAX(SCALES_AT_ONCE / (t->k / t->q.group_size), 1);
+}
+
+static void run_rows_half(struct product *p, int64_t begin, int64_t end)
+{
+    struct rows r = { .n = 0 };
+    int64_t step = rows_at_once(p->t);
+
+    for (r.first = begin; r.first < end; r.first += step) {
+        r.n = MIN(step, end - r.first);
+        for (r.m = 0; r.m < p->t->m; r.m++)
+            dot_half(p, &r);
+    }
+}
+
+static enum err run_rows_widened(struct product *p, int64_t begin, int64_t end)
 {
     const struct task *t = p->t;
-    int64_t per_row = t->k / t->q.group_size, step = MAX(SCALES_AT_ONCE / per_row, 1);
+    int64_t per_row = t->k / t->q.group_size, step = rows_at_once(t);
     int64_t n_scales = step * per_row, n_other = MAX(n_scales, t->k);
     float *scales = mem_alloc_aligned((size_t)(2 * n_scales + n_other) * sizeof *scales);
-    bool half = takes_half_scales(t);
-    void (*dot)(struct product *, const struct rows *, float *) = half ? dot_half
-                                                                  : has_kernel(&t->q)
-                                                                      ? dot_packed
-                                                                      : dot_unpacked;
-    struct rows r = { .scales = scales, .biases = scales + n_scales };
+    void (*dot)(struct product *, const struct rows *, float *) =
+        has_kernel(&t->q) ? dot_packed : dot_unpacked;
 
     if (!scales)
         return ERR_NO_MEMORY;
+    struct rows r = { .scales = scales, .biases = scales + n_scales };
     for (r.first = begin; r.first < end; r.first += step) {
         r.n = MIN(step, end - r.first);
-        if (!half)
-            cpu_scales(scales, scales + n_scales, &p->w, r.first * per_row,
-                       (size_t)(r.n * per_row));
+        cpu_scales(scales, scales + n_scales, &p->w, r.first * per_row, (size_t)(r.n * per_row));
         for (r.m = 0; r.m < t->m; r.m++)
             dot(p, &r, scales + 2 * n_scales);
     }
     mem_free(scales);
+    return ERR_OK;
+}
+
+static enum err run_rows(struct product *p, int64_t begin, int64_t end)
+{
+    if (!takes_half_scales(p->t))
+        return run_rows_widened(p, begin, end);
+    run_rows_half(p, begin, end);
     return ERR_OK;
 }
 
