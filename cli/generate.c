@@ -63,12 +63,19 @@ out:
 
 /* ---- the answer ---- */
 
+struct kept {
+    struct str text;
+    enum err err;
+};
+
 static bool on_text(const char *text, size_t n, void *data)
 {
-    struct str *kept = data; /* NULL: straight to standard output */
+    struct kept *kept = data; /* NULL: straight to standard output */
 
-    if (kept)
-        return str_add(kept, text, n) == ERR_OK && !llm_was_interrupted();
+    if (kept) {
+        kept->err = str_add(&kept->text, text, n);
+        return !kept->err && !llm_was_interrupted();
+    }
     fwrite(text, 1, n, stdout);
     return fflush(stdout) == 0 && !llm_was_interrupted();
 }
@@ -111,7 +118,7 @@ static void print_json(const struct str *text, const struct lm_stats *s)
 
 static enum err answer(struct lm_session *s, const struct llm_options *o)
 {
-    struct str kept = { 0 };
+    struct kept kept = { .err = ERR_OK };
     struct ids prompt = { 0 };
     struct lm_stats stats;
     enum err err;
@@ -132,14 +139,14 @@ static enum err answer(struct lm_session *s, const struct llm_options *o)
         putchar('\n');
         fflush(stdout); /* before the statistics, where both go to one file */
     }
-    if (err)
-        goto out;
+    TRY(err);
+    TRY(kept.err);
     if (o->json)
-        print_json(&kept, &stats);
+        print_json(&kept.text, &stats);
     else
         llm_print_stats(&stats);
 out:
-    VEC_FINI(&kept);
+    VEC_FINI(&kept.text);
     VEC_FINI(&prompt);
     return err;
 }
