@@ -30,7 +30,8 @@ static const char usage[] =
     "MLX_VK_TIMING=1.\n"
     "PATH: a model folder in MLX's format, or a GGUF file.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
-    "Defaults: --pp 512 --tg 128 --depth 0,2048 --repeat 5 --chunk 512, --device as for `mlx "
+    "Defaults: --pp 512 --tg 128 --depth 0,2048 (as the context has room) --repeat 5 --chunk 512, "
+    "--device as for `mlx "
     "generate`\n";
 
 struct list {
@@ -281,18 +282,22 @@ static int32_t largest(const struct list *l)
     return most;
 }
 
-/* Said before weights are read, which can take long. */
-static enum err check_context(const struct options *o, int32_t context)
+/* Without --depth both usual ones, as far as the context has room. Too much is said before weights
+ * are read, which can take long. */
+static enum err check_context(struct options *o, int32_t context)
 {
-    int32_t depth = largest(&o->depth), pp = largest(&o->pp), tg = largest(&o->tg);
+    int32_t pp = largest(&o->pp), tg = largest(&o->tg);
 
+    if (!o->depth.n)
+        o->depth = (struct list){ { 0, 2048 }, context >= 2048 + MAX(pp, tg) ? 2 : 1 };
+    int32_t depth = largest(&o->depth);
     if (depth + MAX(pp, tg) <= context)
         return ERR_OK;
     return err_set(ERR_ARG, "--depth %d and --%s %d are %d tokens, and the model's context has %d",
                    depth, pp > tg ? "pp" : "tg", MAX(pp, tg), depth + MAX(pp, tg), context);
 }
 
-static enum err open_model(struct subject *s, const struct options *o)
+static enum err open_model(struct subject *s, struct options *o)
 {
     struct parts parts = { .tok = NULL };
     enum err err;
@@ -384,7 +389,6 @@ static bool parse(struct options *o, int argc, char **argv)
 {
     *o = (struct options){ .pp = { { 512 }, 1 },
                            .tg = { { 128 }, 1 },
-                           .depth = { { 0, 2048 }, 2 },
                            .repeat = 5,
                            .chunk = LM_CHUNK,
                            .device = dev_default().type };
