@@ -1,6 +1,6 @@
 /* Groups: nodes of different ops that a backend can run as one step.
  *
- * A kind of group has slots, one node each. Core finds the nodes (rewrite.c) once for all runs of
+ * A kind of group has slots, one node each. Core finds the nodes (rewrite*.c) once for all runs of
  * the same structure; the backend looks at shapes, dtypes, layouts and params of this run and takes
  * the group or leaves it, and then its nodes run one by one. Rounding is that of the single ops:
  * every node's result has the node's dtype before the next one reads it, so that a group gives the
