@@ -211,7 +211,13 @@ static void release(const struct step_arrays *a, const struct plan_step *step)
         node_unpin(a->pinned[o]);
 }
 
-static enum err run_program(struct open_stream *os, struct plan_step *step,
+/* A rehearsal finds out nothing that is worth keeping. */
+static _Atomic(void *) *slot_of(const struct open_stream *os, const struct plan_step *step)
+{
+    return os->strm->rehearsing ? NULL : &os->plan->slots[step->slot];
+}
+
+static enum err run_program(struct open_stream *os, const struct plan_step *step,
                             struct node *const *nodes)
 {
     struct step_arrays a;
@@ -229,7 +235,7 @@ static enum err run_program(struct open_stream *os, struct plan_step *step,
                                        .out = a.out,
                                        .n_out = step->n_out,
                                        .fx = step->fx,
-                                       .slot = os->strm->rehearsing ? NULL : &step->slot });
+                                       .slot = slot_of(os, step) });
     release(&a, step);
     return err;
 }
@@ -334,7 +340,8 @@ static enum err try_group(const struct open_stream *os, const struct exec *x,
     return ERR_OK;
 }
 
-static enum err run_group(struct open_stream *os, struct plan_step *step, struct node *const *nodes)
+static enum err run_group(struct open_stream *os, const struct plan_step *step,
+                          struct node *const *nodes)
 {
     const struct rewrite_match *m = step->group;
     struct group group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted };
@@ -352,7 +359,7 @@ static enum err run_group(struct open_stream *os, struct plan_step *step, struct
                       .out = a.out,
                       .n_out = step->n_out,
                       .group = &group,
-                      .slot = os->strm->rehearsing ? NULL : &step->slot };
+                      .slot = slot_of(os, step) };
     enum err err = try_group(os, &x, &why);
     if (!os->strm->rehearsing)
         rewrite_count(m->rewrites, why);
@@ -363,11 +370,11 @@ static enum err run_group(struct open_stream *os, struct plan_step *step, struct
 
 /* ---- */
 
-enum err eval_step(struct open_stream *os, struct plan_step *step, struct node *const *nodes)
+enum err eval_step(struct open_stream *os, const struct plan_step *step, struct node *const *nodes)
 {
     if (step->group)
         return run_group(os, step, nodes);
     if (step->fx)
         return run_program(os, step, nodes);
-    return run_node(os, nodes[step->node], NULL, os->strm->rehearsing ? NULL : &step->slot);
+    return run_node(os, nodes[step->node], NULL, slot_of(os, step));
 }

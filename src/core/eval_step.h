@@ -17,5 +17,5 @@ struct open_stream {
 
 /* Carries out a step of os->plan, whose run is nodes. Where the backend leaves a group, its nodes
  * run one by one. Outputs of a step that failed have no storage. */
-MUST_CHECK enum err eval_step(struct open_stream *os, struct plan_step *step,
+MUST_CHECK enum err eval_step(struct open_stream *os, const struct plan_step *step,
                               struct node *const *nodes);

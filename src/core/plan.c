@@ -118,8 +118,8 @@ struct plan_cache {
 
 static void plan_free(struct strm *s, struct plan *p)
 {
-    for (size_t i = 0; i < p->n_step; i++) {
-        void *slot = atomic_load(&p->step[i].slot);
+    for (size_t i = 0; i < p->n_slots; i++) {
+        void *slot = atomic_load(&p->slots[i]);
         if (slot && s->be->slot_free)
             s->be->slot_free(slot);
     }

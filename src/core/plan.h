@@ -28,10 +28,10 @@ struct rewrite_match;
 struct plan_step {
     uint16_t node;                /* the op; of a program the last one, of a group its anchor */
     uint8_t n_in, n_out, n_nodes; /* of programs and groups; else the node says */
-    struct fx *fx;                /* elementwise program, or NULL */
+    uint16_t slot;                /* into plan->slots */
+    const struct fx *fx;          /* elementwise program, or NULL */
     const struct rewrite_match *group; /* nodes of different ops as one step, or NULL */
     uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, likewise */
-    _Atomic(void *) slot;              /* the backend's */
 };
 
 struct plan {
@@ -45,6 +45,10 @@ struct plan {
     size_t n_step;
     struct plan_input *inputs;
     uint16_t *outputs; /* nodes */
+    /* The backend's. Steps with equal programs over equal shapes share program and slot: what a
+     * long graph looks at again and again then stays with the processor. */
+    _Atomic(void *) *slots;
+    size_t n_slots;
     struct arena arena;
 };
 

@@ -1,5 +1,6 @@
 #include "core/plan_build.h"
 
+#include "core/hash.h"
 #include "core/op.h"
 #include "core/rewrite.h"
 
@@ -16,6 +17,7 @@ struct builder {
     struct rewrite_match *match;            /* groups of different ops */
     uint16_t match_at[PLAN_MAX_NODES];      /* anchor -> match */
     uint32_t n_inputs, n_outputs;           /* of the programs and groups so far */
+    const struct plan_step *program[2 * PLAN_MAX_NODES]; /* distinct ones, by hash */
 };
 
 /* ---- fusion: one group per root, members found by one backward scan ---- */
@@ -107,13 +109,12 @@ static int value_of(const struct chain *g, const struct builder *b, const struct
     return 0;
 }
 
-static enum err emit_program(struct builder *b, struct plan_step *step, const struct chain *g)
+/* The program of a chain; its inputs and outputs are the step's. */
+static void make_program(const struct builder *b, struct fx *f, const struct plan_step *step,
+                         const struct chain *g)
 {
     struct plan *p = b->plan;
-    struct fx *f = arena_alloc(&p->arena, sizeof *f);
 
-    if (!f)
-        return ERR_NO_MEMORY;
     f->n_in = (uint8_t)g->n_in;
     for (int i = 0; i < g->n_in; i++) {
         f->in_dtype[i] = g->input[i]->dtype;
@@ -133,11 +134,60 @@ static enum err emit_program(struct builder *b, struct plan_step *step, const st
             f->out[f->n_out++] = (uint8_t)(g->n_in + f->n_ins - 1);
         }
     }
-    step->fx = f;
-    step->n_in = f->n_in;
-    step->n_out = f->n_out;
-    step->n_nodes = (uint8_t)g->n;
+}
+
+static const struct arr *input_of(const struct builder *b, const struct plan_step *s, uint32_t i)
+{
+    struct plan_input in = b->plan->inputs[s->first_in + i];
+
+    return b->run->nodes[in.node]->in[in.arg];
+}
+
+/* True if the step, which has a program, computes f over shapes like those of another one. */
+static bool is_same_program(const struct builder *b, const struct plan_step *s, const struct fx *f,
+                            const struct plan_step *other)
+{
+    const struct plan_run *r = b->run;
+    bool is_same = fx_equal(s->fx, f) &&
+                   arr_same_shape(&r->nodes[s->node]->out[0], &r->nodes[other->node]->out[0]);
+
+    for (uint32_t i = 0; i < f->n_in && is_same; i++)
+        is_same = arr_same_shape(input_of(b, s, i), input_of(b, other, i));
+    return is_same;
+}
+
+/* Gives the step its program and slot: those of an equal one, if there is any. */
+static enum err share_program(struct builder *b, struct plan_step *step, const struct fx *f)
+{
+    const struct arr *out = &b->run->nodes[step->node]->out[0];
+    size_t at = hash_mix(fx_hash(f), out->size) % ARRAY_LEN(b->program);
+    struct fx *own;
+
+    while (b->program[at] && !is_same_program(b, b->program[at], f, step))
+        at = (at + 1) % ARRAY_LEN(b->program);
+    if (b->program[at]) {
+        step->fx = b->program[at]->fx;
+        step->slot = b->program[at]->slot;
+        return ERR_OK;
+    }
+    if (!(own = arena_alloc(&b->plan->arena, sizeof *own)))
+        return ERR_NO_MEMORY;
+    *own = *f;
+    step->fx = own;
+    step->slot = (uint16_t)b->plan->n_slots++;
+    b->program[at] = step;
     return ERR_OK;
+}
+
+static enum err emit_program(struct builder *b, struct plan_step *step, const struct chain *g)
+{
+    struct fx f = { 0 };
+
+    make_program(b, &f, step, g);
+    step->n_in = f.n_in;
+    step->n_out = f.n_out;
+    step->n_nodes = (uint8_t)g->n;
+    return share_program(b, step, &f);
 }
 
 /* ---- groups ---- */
@@ -290,12 +340,15 @@ static enum err make_step(struct builder *b, struct plan_step *step, uint16_t i)
         .node = i, .n_nodes = 1, .first_in = b->n_inputs, .first_out = b->n_outputs
     };
     if (b->group[i] == i) {
+        step->slot = (uint16_t)b->plan->n_slots++;
         step->group = &b->match[b->match_at[i]];
         wire_group(b, step);
     } else {
         b->group[i] = i;
-        if (!b->run->info[i].fusable)
+        if (!b->run->info[i].fusable) {
+            step->slot = (uint16_t)b->plan->n_slots++;
             return ERR_OK;
+        }
         collect_group(b, &g, i);
         TRY(emit_program(b, step, &g));
     }
@@ -341,7 +394,8 @@ enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *b
     p->step = arena_alloc(&p->arena, r->n * sizeof *p->step);
     p->inputs = arena_alloc(&p->arena, count_inputs(r) * sizeof *p->inputs);
     p->outputs = arena_alloc(&p->arena, r->n * sizeof *p->outputs);
-    if (!p->step || !p->inputs || !p->outputs)
+    p->slots = arena_alloc(&p->arena, r->n * sizeof *p->slots);
+    if (!p->step || !p->inputs || !p->outputs || !p->slots)
         goto out;
     for (size_t i = 0; i < r->n; i++)
         b.group[i] = PLAN_NO_NODE;

@@ -202,6 +202,37 @@ static void test_chain_is_one_program(void **state)
     arr_unref(&a);
 }
 
+/* Of a run of chains that end with a held array each, so that every one is a step. */
+static void test_equal_programs_are_one(void **state)
+{
+    struct arr *x = leaf(), *y = sim_leaf(&other_shape, DT_FLOAT32, 1).a;
+    struct arr *outs[4] = { make(OP_EXP, &vector, &x, 1), make(OP_SIN, &vector, &x, 1),
+                            make(OP_EXP, &other_shape, &y, 1), NULL };
+    int64_t fuse = gate_set_int(GATE_PLAN_FUSE, 0);
+
+    (void)state;
+    outs[3] = make(OP_EXP, &vector, &outs[0], 1);
+    struct planned p = plan_of(outs, 4);
+    check_plan(&p);
+    const struct plan_step *by_out[4] = { NULL };
+    for (size_t i = 0; i < p.plan->n_step; i++)
+        for (int o = 0; o < 4; o++)
+            if (p.tape.node[p.plan->step[i].node] == outs[o]->node)
+                by_out[o] = &p.plan->step[i];
+    assert_int_equal(p.plan->n_step, 4);
+    assert_int_equal(p.plan->n_slots, 3);
+    assert_ptr_equal(by_out[0]->fx, by_out[3]->fx);
+    assert_int_equal(by_out[0]->slot, by_out[3]->slot);
+    assert_int_not_equal(by_out[0]->slot, by_out[1]->slot); /* another op */
+    assert_int_not_equal(by_out[0]->slot, by_out[2]->slot); /* another shape */
+    finish(&p);
+    gate_set_int(GATE_PLAN_FUSE, fuse);
+    for (int o = 0; o < 4; o++)
+        arr_unref(&outs[o]);
+    arr_unref(&x);
+    arr_unref(&y);
+}
+
 static void test_diamond_is_one_program(void **state)
 {
     struct arr *top = unary(OP_EXP, leaf());
@@ -695,6 +726,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_chain_is_one_program),
+        TEST(test_equal_programs_are_one),
         TEST(test_diamond_is_one_program),
         TEST(test_held_intermediate_becomes_an_output),
         TEST(test_consumer_outside_the_run_counts_as_holder),
