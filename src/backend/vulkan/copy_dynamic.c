@@ -129,14 +129,12 @@ static enum err put_start(uint64_t *addr, const struct job *j, int o, struct vk_
     struct copy_start a = { 0 };
     enum err err;
 
-    static_assert(GATHER_I64 - GATHER_U8 == DT_INT64 - DT_UINT8,
-                  "codes are in the order of dtypes");
     if (!s)
         return ERR_OK;
     TRY(vk_enc_read(e, &a.addr, s->position));
     a.apart = s->position->ndim ? s->position->strides[0] : 0;
     a.n = (uint32_t)s->n;
-    a.code = (uint32_t)(s->position->dtype - DT_UINT8 + GATHER_U8);
+    a.code = launch_index_code((enum dtype)s->position->dtype);
     for (int i = 0; i < s->n; i++) {
         a.stride[i] = s->stride[i] / j->per_unit;
         a.dim[i] = s->size[i];

@@ -8,12 +8,6 @@
 
 #define MAX_INDEX NEST_OPERANDS
 
-static const int index_codes[DT_COUNT] = {
-    [DT_UINT8] = GATHER_U8 + 1,   [DT_UINT16] = GATHER_U16 + 1, [DT_UINT32] = GATHER_U32 + 1,
-    [DT_UINT64] = GATHER_U64 + 1, [DT_INT8] = GATHER_I8 + 1,    [DT_INT16] = GATHER_I16 + 1,
-    [DT_INT32] = GATHER_I32 + 1,  [DT_INT64] = GATHER_I64 + 1, /* 0: cannot index */
-};
-
 /* As gather.comp finds it in memory. */
 struct index_entry {
     struct walk_args walk;
@@ -156,10 +150,10 @@ static void index_nest(struct nest *n, const struct arr *index)
 static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
                            const struct arr *index)
 {
-    int axis = j->p->axis[k], code = index_codes[index->dtype];
+    int axis = j->p->axis[k];
     struct nest nest;
 
-    if (!code)
+    if (!dt_is_integer((enum dtype)index->dtype))
         return err_set(ERR_UNSUPPORTED, "[gather] cannot index with %s",
                        dt_name((enum dtype)index->dtype));
     index_nest(&nest, index);
@@ -167,7 +161,7 @@ static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
     x->index.stride = j->src->strides[axis] / j->per_unit;
     x->index.dim = j->src->shape[axis];
     x->index.last = j->src->shape[axis] - j->p->slice_size[axis];
-    x->index.code = (uint32_t)code - 1;
+    x->index.code = launch_index_code((enum dtype)index->dtype);
     x->index.reserved = 0;
     return ERR_OK;
 }
@@ -215,7 +209,7 @@ static enum variant_reason judge_blocks(const struct job *j)
         j->src_addr % 4)
         return VARIANT_LAYOUT;
     index_nest(&index, j->indices[0]);
-    if (index.ndim > 1 || !index_codes[j->indices[0]->dtype])
+    if (index.ndim > 1 || !dt_is_integer((enum dtype)j->indices[0]->dtype))
         return VARIANT_LAYOUT;
     uint64_t pieces = (bytes / 8 + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE;
     bool fits = bytes / 8 >= UNITS_PER_PIECE && pieces <= 1u << BLOCK_TASK_BITS &&
@@ -259,7 +253,7 @@ static enum err encode_blocks(bool *done, const struct job *j, struct vk_enc *e)
     *done = variant_takes(VARIANT_GATHER_BLOCKS, judge_blocks(j), &problem);
     if (!*done)
         return ERR_OK;
-    uint32_t code = (uint32_t)index_codes[j->indices[0]->dtype] - 1;
+    uint32_t code = launch_index_code((enum dtype)j->indices[0]->dtype);
     err = kern_pipe(&pipe, KERN_GATHER_BLOCK, -1,
                     (uint32_t[]){ BLOCK_SUBGROUPS * BLOCK_LANES, 1, 1, code }, 4);
     if (err) {

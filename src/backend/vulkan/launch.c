@@ -127,22 +127,41 @@ void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride,
     }
 }
 
-enum err launch_rows(struct vk_enc *e, uint64_t *walk, int64_t *stride, const struct arr *a)
+/* Over the first ndim axes. */
+static enum err walk_axes(struct vk_enc *e, uint64_t *walk, int64_t *stride, const struct arr *a,
+                          int ndim)
 {
     const int64_t *strides = a->strides;
     struct walk_args w;
     struct nest nest;
-    struct shp rows;
+    struct shp shape;
 
-    arr_shape(&rows, a);
-    rows.ndim--;
-    shp_collapse(&nest, &rows, &strides, 1);
+    arr_shape(&shape, a);
+    shape.ndim = ndim;
+    shp_collapse(&nest, &shape, &strides, 1);
     *walk = 0;
     *stride = nest.ndim ? nest.stride[0][0] : 0;
     if (nest.ndim <= 1)
         return ERR_OK;
     launch_walk(&w, nest.dim, nest.stride[0], nest.ndim);
     return vk_enc_args(e, walk, &w, sizeof w);
+}
+
+enum err launch_rows(struct vk_enc *e, uint64_t *walk, int64_t *stride, const struct arr *a)
+{
+    return walk_axes(e, walk, stride, a, a->ndim - 1);
+}
+
+enum err launch_elements(struct vk_enc *e, uint64_t *walk, int64_t *stride, const struct arr *a)
+{
+    return walk_axes(e, walk, stride, a, a->ndim);
+}
+
+uint32_t launch_index_code(enum dtype t)
+{
+    static_assert(GATHER_I64 - GATHER_U8 == DT_INT64 - DT_UINT8,
+                  "codes are in the order of dtypes");
+    return (uint32_t)(t - DT_UINT8 + GATHER_U8);
 }
 
 bool launch_rows_are_aligned(const struct arr *a)

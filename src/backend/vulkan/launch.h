@@ -42,6 +42,11 @@ void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride,
  * where that is enough. */
 MUST_CHECK enum err launch_rows(struct vk_enc *e, uint64_t *walk, int64_t *stride,
                                 const struct arr *a);
+/* The same over all elements of a. */
+MUST_CHECK enum err launch_elements(struct vk_enc *e, uint64_t *walk, int64_t *stride,
+                                    const struct arr *a);
+/* GATHER_<dtype> of an integer dtype. */
+uint32_t launch_index_code(enum dtype t);
 /* True if every row of a is consecutive, starts at a multiple of 16 bytes and has a whole number of
  * them. */
 bool launch_rows_are_aligned(const struct arr *a);

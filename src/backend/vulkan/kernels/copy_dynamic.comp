@@ -6,6 +6,7 @@
 #include "common.glsl"
 #include "index.glsl"
 #include "unit.glsl"
+#include "position.glsl"
 
 ARGS(copy_dynamic_args);
 

@@ -5,6 +5,7 @@
 #include "common.glsl"
 #include "index.glsl"
 #include "unit.glsl"
+#include "position.glsl"
 
 ARGS(gather_args);
 

@@ -7,6 +7,7 @@
 #include "subgroup.glsl"
 #define UNIT_BYTES 8
 #include "unit.glsl"
+#include "position.glsl"
 
 layout(constant_id = 3) const uint CODE = 0u; // GATHER_<dtype> of the indices
 
