@@ -18,6 +18,7 @@ enum group_kind {
     GROUP_QMM,      /* quantized products of one input */
     GROUP_HEADS,    /* norm, rope, cache update of the heads of queries, keys and values */
     GROUP_ADD_NORM, /* a sum and its norm */
+    GROUP_EMBED,    /* rows of a packed table, unpacked */
     GROUP_KIND_COUNT
 };
 
@@ -44,6 +45,10 @@ enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE, HEADS_SLOT
 
 /* GROUP_ADD_NORM: Add -> RMSNorm. */
 enum { ADD_NORM_ADD, ADD_NORM_NORM };
+
+/* GROUP_EMBED: words, scales and sometimes biases, each Gather -> [Squeeze or Reshape] and all with
+ * the same indices, -> Quantize, which unpacks them. */
+enum { EMBED_GATHER, EMBED_VIEW = EMBED_GATHER + 3, EMBED_UNPACK = EMBED_VIEW + 3 };
 
 #define GROUP_SLOTS (GROUP_MAX_HEADS * HEADS_SLOTS)
 static_assert(GROUP_SLOTS > QMM_LAST, "every kind finds room");

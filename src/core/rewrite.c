@@ -228,6 +228,47 @@ static void find_add_norm(struct rw_search *s)
     }
 }
 
+/* ---- rows of a packed table ---- */
+
+static bool is_inner_shape(const struct rw_search *s, uint16_t i)
+{
+    return (rw_is_free(s, i, OP_SQUEEZE) || rw_is_free(s, i, OP_RESHAPE)) && rw_is_private(s, i, 1);
+}
+
+/* The rows that the unpacking node reads as input k, if nobody else does. */
+static bool add_rows(const struct rw_search *s, struct rewrite_match *m, int k)
+{
+    uint16_t at = rw_producer(s, rw_node(s, m->member[EMBED_UNPACK])->in[k]);
+    uint16_t view = PLAN_NO_NODE;
+
+    if (is_inner_shape(s, at)) {
+        view = at;
+        at = rw_producer(s, rw_node(s, at)->in[0]);
+    }
+    if (!rw_is_free(s, at, OP_GATHER) || !rw_is_private(s, at, 1) || rw_node(s, at)->n_in != 2)
+        return false;
+    m->member[EMBED_GATHER + k] = at;
+    m->member[EMBED_VIEW + k] = view;
+    return rw_node(s, at)->in[1] == rw_node(s, m->member[EMBED_GATHER])->in[1];
+}
+
+static void find_embed(struct rw_search *s)
+{
+    for (uint16_t i = 0; i < s->run->n && rewrite_on(REWRITE_EMBEDDING); i++) {
+        struct rewrite_match m = rw_empty(GROUP_EMBED);
+        if (!rw_is_free(s, i, OP_QUANTIZE) || rw_node(s, i)->n_out != 1)
+            continue;
+        m.member[EMBED_UNPACK] = i;
+        if (!add_rows(s, &m, 0) || !add_rows(s, &m, 1))
+            continue;
+        /* Biases; or a number by which all scales are multiplied. */
+        if (rw_node(s, i)->n_in > 2 && !add_rows(s, &m, 2))
+            m.member[EMBED_GATHER + 2] = m.member[EMBED_VIEW + 2] = PLAN_NO_NODE;
+        rw_take(&m, REWRITE_EMBEDDING);
+        rw_accept(s, &m, i);
+    }
+}
+
 /* ---- */
 
 size_t rewrite_find(struct rewrite_match *found, uint16_t *owner, const struct plan_run *r,
@@ -237,6 +278,7 @@ size_t rewrite_find(struct rewrite_match *found, uint16_t *owner, const struct p
         [GROUP_QMM] = rw_find_qmm,
         [GROUP_HEADS] = rw_find_heads,
         [GROUP_ADD_NORM] = find_add_norm,
+        [GROUP_EMBED] = find_embed,
     };
     struct rw_search s = { .run = r, .owner = owner, .found = found };
 

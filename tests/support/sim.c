@@ -548,6 +548,8 @@ static const be_op_fn families[OP_FAMILY_COUNT] = {
     [OP_FAMILY_CONCATENATE] = sim_compute,
     [OP_FAMILY_REDUCE] = sim_compute,
     [OP_FAMILY_MATMUL] = sim_compute,
+    [OP_FAMILY_GATHER] = sim_compute,
+    [OP_FAMILY_QUANTIZE] = sim_compute,
     [OP_FAMILY_UNARY] = sim_compute,
     [OP_FAMILY_QUANTIZED_MATMUL] = sim_compute,
     [OP_FAMILY_NORM] = sim_compute,
@@ -599,6 +601,7 @@ static const be_group_fn groups[GROUP_KIND_COUNT] = {
     [GROUP_QMM] = sim_group,
     [GROUP_HEADS] = sim_group,
     [GROUP_ADD_NORM] = sim_group,
+    [GROUP_EMBED] = sim_group,
 };
 
 const struct be be_sim = {

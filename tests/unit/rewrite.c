@@ -314,6 +314,92 @@ static void test_add_and_norm(void **state)
     assert_int_equal(rewrite_hits(REWRITE_ADD_RMSNORM), 1);
 }
 
+/* ---- rows of a packed table ---- */
+
+/* What the third operand is. */
+enum third { NO_BIASES, BIASES, BIASES_OF_OTHER_ROWS, GLOBAL_SCALE, THIRDS };
+
+static struct sim_arr rows_of(struct sim_arr table, struct sim_arr ids, enum op_id view)
+{
+    struct sim_arr rows = make(OP_GATHER, &row, (struct sim_arr[]){ table, ids }, 2);
+
+    if (view != OP_GATHER)
+        become(&rows, make(view, &row, &rows, 1));
+    return rows;
+}
+
+static struct sim_arr embedding(struct sim_arr ids, enum op_id view, enum third third)
+{
+    struct sim_arr other = leaf(9), table = leaf(20), in[3], out;
+    size_t n = third == NO_BIASES ? 2 : 3;
+
+    in[0] = rows_of(table, ids, view);
+    in[1] = rows_of(table, ids, view);
+    in[2] = third == GLOBAL_SCALE ? leaf(8) : rows_of(table, third == BIASES ? ids : other, view);
+    out = make(OP_QUANTIZE, &row, in, n);
+    for (int i = 0; i < 3; i++)
+        sim_drop(&in[i]);
+    sim_drop(&table);
+    sim_drop(&other);
+    return out;
+}
+
+static void test_embedding(void **state)
+{
+    static const enum op_id views[] = { OP_GATHER, OP_SQUEEZE, OP_RESHAPE };
+    static const enum third thirds[] = { NO_BIASES, BIASES, GLOBAL_SCALE };
+    struct sim_arr ids = leaf(1);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(views); i++)
+        for (size_t k = 0; k < ARRAY_LEN(thirds); k++) {
+            struct sim_arr out = embedding(ids, views[i], thirds[k]);
+            eval_and_drop(&out, 1);
+            assert_int_equal(steps(), 1);
+        }
+    assert_int_equal(rewrite_hits(REWRITE_EMBEDDING), 9);
+    sim_drop(&ids);
+}
+
+/* What else is read, the backend has to make sense of. */
+static void test_embedding_with_other_rows(void **state)
+{
+    struct sim_arr ids = leaf(1), out = embedding(ids, OP_SQUEEZE, BIASES_OF_OTHER_ROWS);
+
+    (void)state;
+    eval_and_drop(&out, 1);
+    assert_int_equal(steps(), 3); /* the other rows, their view, the group */
+    assert_int_equal(rewrite_hits(REWRITE_EMBEDDING), 1);
+    sim_drop(&ids);
+}
+
+static void test_embedding_of_columns_stays(void **state)
+{
+    struct sim_arr ids = leaf(1), out = embedding(ids, OP_TRANSPOSE, BIASES);
+
+    (void)state;
+    eval_and_drop(&out, 1);
+    assert_int_equal(rewrite_hits(REWRITE_EMBEDDING), 0);
+    sim_drop(&ids);
+    steps();
+}
+
+static void test_rows_that_others_read_stay(void **state)
+{
+    struct sim_arr ids = leaf(1), table = leaf(2), words = rows_of(table, ids, OP_GATHER);
+    struct sim_arr scales = rows_of(table, ids, OP_SQUEEZE);
+    struct sim_arr out[2] = { make(OP_QUANTIZE, &row, (struct sim_arr[]){ words, scales }, 2),
+                              words };
+
+    (void)state;
+    sim_drop(&scales);
+    sim_drop(&table);
+    sim_drop(&ids);
+    eval_and_drop(out, 2);
+    assert_int_equal(rewrite_hits(REWRITE_EMBEDDING), 0);
+    steps();
+}
+
 /* ---- all together ---- */
 
 static const enum gate gates[] = {
@@ -366,7 +452,7 @@ static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int
     struct sim_arr a = pool[rng_one_in(r, 4) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
     struct sim_arr b = pool[rng_one_in(r, 2) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
 
-    switch (rng_below(r, 10)) {
+    switch (rng_below(r, 11)) {
     case 0:
     case 1:
         return qmm(a, 20, rng_one_in(r, 5) ? &eight_bits : &four_bits);
@@ -384,6 +470,9 @@ static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int
         return make(OP_RESHAPE, &row, &a, 1);
     case 8:
         return random_attention(a, b, pool[rng_below(r, n)], rng_one_in(r, 2));
+    case 9:
+        return embedding(a, rng_one_in(r, 2) ? OP_SQUEEZE : OP_RESHAPE,
+                         (enum third)rng_below(r, THIRDS));
     default:
         return add(a, b);
     }
@@ -462,6 +551,10 @@ int main(void)
         TEST(test_heads),
         TEST(test_attention),
         TEST(test_add_and_norm),
+        TEST(test_embedding),
+        TEST(test_embedding_with_other_rows),
+        TEST(test_embedding_of_columns_stays),
+        TEST(test_rows_that_others_read_stay),
         TEST(test_refused_groups_run_node_by_node),
         TEST(test_random_graphs),
     };

@@ -309,10 +309,79 @@ out:
     return err;
 }
 
+/* ---- rows of packed tables ---- */
+
+static bool takes_rows(const struct node *gather)
+{
+    const struct gather_params *p = gather->params;
+    const struct arr *src = gather->in[0];
+    bool whole = p->n_axes == 1 && p->axis[0] == 0 && p->slice_size[0] == 1;
+
+    for (int i = 1; i < src->ndim; i++)
+        whole &= p->slice_size[i] == src->shape[i];
+    return whole;
+}
+
+static struct arr *global_scale_of(const struct node *unpack)
+{
+    const struct quantize_params *p = unpack->params;
+
+    return p->q.mode != QUANT_AFFINE && unpack->n_in > 2 ? unpack->in[2] : NULL;
+}
+
+static enum group_reason judge_embed(const struct group *g)
+{
+    const struct node *unpack = g->node[EMBED_UNPACK];
+    const struct quantize_params *p = unpack->params;
+    const struct arr *table = g->node[EMBED_GATHER]->in[0], *scale = global_scale_of(unpack);
+    bool has_biases = g->node[EMBED_GATHER + 2];
+
+    if (!p->dequantize || has_biases != (p->q.mode == QUANT_AFFINE))
+        return GROUP_PARAMS;
+    for (int i = 0; i < 2 + has_biases; i++) {
+        const struct node *gather = g->node[EMBED_GATHER + i];
+        if (!takes_rows(gather))
+            return GROUP_PARAMS;
+        if (!is_dense(gather->in[0]))
+            return GROUP_LAYOUT;
+        if (gather->in[0]->shape[0] != table->shape[0]) /* where indices end */
+            return GROUP_SIZE;
+    }
+    if (scale && !is_dense(scale))
+        return GROUP_LAYOUT;
+    return dt_is_integer((enum dtype)g->node[EMBED_GATHER]->in[1]->dtype) ? GROUP_TAKEN
+                                                                          : GROUP_DTYPE;
+}
+
+static enum err run_embed(const struct exec *x, enum group_reason *why)
+{
+    struct node *const *gather = x->group->node + EMBED_GATHER;
+    const struct node *unpack = x->group->node[EMBED_UNPACK];
+    const struct quantize_params *p = unpack->params;
+    struct vk_enc *e;
+    enum err err = ERR_OK;
+
+    if ((*why = judge_embed(x->group)) != GROUP_TAKEN)
+        return ERR_OK;
+    TRY(arr_alloc(x->out[0], x->strm->be));
+    TRY(vk_enc_get(&e, x->strm));
+    err = vk_dequantize_encode(
+        e, &(struct vk_dequantize){ .q = p->q,
+                                    .w = gather[0]->in[0],
+                                    .scales = gather[1]->in[0],
+                                    .biases = gather[2] ? gather[2]->in[0] : NULL,
+                                    .global_scale = global_scale_of(unpack),
+                                    .ids = gather[0]->in[1],
+                                    .out = x->out[0] });
+out:
+    return err;
+}
+
 /* ---- */
 
 const be_group_fn vk_groups[GROUP_KIND_COUNT] = {
     [GROUP_QMM] = run_product,
     [GROUP_HEADS] = run_heads,
     [GROUP_ADD_NORM] = run_add_norm,
+    [GROUP_EMBED] = run_embed,
 };

@@ -7,11 +7,13 @@
 
 struct qmm_plan;
 
-/* Unpacks a dense matrix into out, whose dtype is that of scales and biases in affine mode. */
+/* Unpacks a dense matrix into out, whose dtype is that of scales and biases in affine mode; or rows
+ * of it, numbered as gather's indices are. */
 struct vk_dequantize {
     struct quant_params q;
     const struct arr *w, *scales;
     const struct arr *biases, *global_scale; /* NULL: none */
+    const struct arr *ids;                   /* NULL: all; integers of any layout, not empty */
     const struct arr *out;
 };
 MUST_CHECK enum err vk_dequantize_encode(struct vk_enc *e, const struct vk_dequantize *d);

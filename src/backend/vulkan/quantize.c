@@ -8,8 +8,9 @@ static enum err dispatch(struct vk_enc *e, enum kern_id kern, enum dtype t,
                          const struct quant_params *q, const struct quantize_args *a)
 {
     uint32_t workgroup = launch_workgroup();
+    uint32_t rows = !a->ids ? DEQUANTIZE_ALL : a->ids_walk ? DEQUANTIZE_WALK : DEQUANTIZE_IDS;
     uint32_t spec[] = {
-        workgroup, 1, 1, (uint32_t)q->mode, (uint32_t)q->bits, (uint32_t)q->group_size
+        workgroup, 1, 1, (uint32_t)q->mode, (uint32_t)q->bits, (uint32_t)q->group_size, rows
     };
     const struct vk_pipe *pipe;
     enum err err;
@@ -20,6 +21,19 @@ static enum err dispatch(struct vk_enc *e, enum kern_id kern, enum dtype t,
 out:
     if (err)
         vk_enc_drop(e);
+    return err;
+}
+
+static enum err set_ids(struct quantize_args *a, struct vk_enc *e, const struct vk_dequantize *d)
+{
+    enum err err;
+
+    a->per_row = (uint32_t)(a->n / d->ids->size);
+    a->n_rows = (uint32_t)d->w->shape[0];
+    a->ids_code = launch_index_code((enum dtype)d->ids->dtype);
+    TRY(launch_elements(e, &a->ids_walk, &a->ids_stride, d->ids));
+    TRY(vk_enc_read(e, &a->ids, d->ids));
+out:
     return err;
 }
 
@@ -34,6 +48,8 @@ enum err vk_dequantize_encode(struct vk_enc *e, const struct vk_dequantize *d)
         TRY(vk_enc_read(e, &a.biases, d->biases));
     if (d->global_scale)
         TRY(vk_enc_read(e, &a.global_scale, d->global_scale));
+    if (d->ids)
+        TRY(set_ids(&a, e, d));
     TRY(vk_enc_write(e, &a.out_addr, d->out));
     TRY(dispatch(e, KERN_DEQUANTIZE, (enum dtype)d->out->dtype, &d->q, &a));
 out:

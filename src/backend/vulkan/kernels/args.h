@@ -113,9 +113,18 @@ struct splitk_args {
 
 /* Quantize packs n groups of w into out, scales and biases; Dequantize unpacks w into out, eight
  * numbers at a time, n times. global_scale: a float, or 0. */
+#define DEQUANTIZE_ALL 0u  /* rows of the result are those of w */
+#define DEQUANTIZE_IDS 1u  /* row i of the result is row ids[i * ids_stride] of w */
+#define DEQUANTIZE_WALK 2u /* the same with ids that ids_walk goes over */
 struct quantize_args {
     A_ADDR w, scales, biases, global_scale, out_addr;
+    A_ADDR ids, ids_walk;
+    A_I64 ids_stride;
     A_U64 n;
+    A_U32 per_row;  /* how many times eight numbers */
+    A_U32 n_rows;   /* of w */
+    A_U32 ids_code; /* GATHER_<dtype> */
+    A_U32 reserved;
 };
 
 /* Batch dimensions of a product with packed matrices, innermost first: strides of x, words, scales
@@ -474,7 +483,7 @@ static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
 static_assert(sizeof(struct gemm_args) == 120, "padding");
 static_assert(sizeof(struct gemv_args) == 120, "padding");
 static_assert(sizeof(struct splitk_args) == 80, "padding");
-static_assert(sizeof(struct quantize_args) == 48, "padding");
+static_assert(sizeof(struct quantize_args) == 88, "padding");
 static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
 static_assert(sizeof(struct qmv_args) == 88, "padding");
 static_assert(sizeof(struct qmv_set) == 40, "padding");
