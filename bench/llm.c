@@ -50,6 +50,7 @@ struct options {
 struct subject {
     struct lm_model *model;
     struct lm_cache cache;
+    struct lm_decoder decoder;
     struct strm *stream;
     int32_t *tokens; /* random */
     int32_t n_tokens;
@@ -72,6 +73,7 @@ static struct lm_generation generation(struct subject *s, int32_t n)
     return (struct lm_generation){ .model = s->model,
                                    .cache = &s->cache,
                                    .stream = s->stream,
+                                   .decoder = &s->decoder,
                                    .prompt = s->tokens,
                                    .n_prompt = (size_t)n,
                                    .sampling = &greedy,
@@ -131,14 +133,12 @@ out:
 /* As generate() does it: the next step is on its way before the last token is read. */
 static enum err run_tokens(struct subject *s, int32_t n, double *cpu)
 {
-    struct arr *token = NULL, *next = NULL, *tokens = NULL;
+    struct arr *token = NULL, *next = NULL;
     enum err err;
 
     TRY(arr_new_data(&token, s->tokens, &(struct shp){ .ndim = 1, .d = { 1 } }, DT_INT32));
     for (int32_t i = 0; i < n; i++) {
-        TRY(ops_reshape(&tokens, token, (struct ints){ SHAPE(1, 1) }, s->stream));
-        TRY(step(&next, s, tokens, cpu));
-        arr_unref(&tokens);
+        TRY(step(&next, s, token, cpu));
         TRY(arr_wait(token));
         arr_unref(&token);
         token = next;
@@ -146,7 +146,6 @@ static enum err run_tokens(struct subject *s, int32_t n, double *cpu)
     }
     err = arr_wait(token);
 out:
-    arr_unref(&tokens);
     arr_unref(&token);
     arr_unref(&next);
     return err;
@@ -315,7 +314,8 @@ static enum err open_model(struct subject *s, struct options *o)
     TRY(model_new(&s->model, &parts.config, parts.weights));
     TRY(model_each_weight(s->model, eval_weight, s));
     forget_embeddings(s);
-    err = cache_init(&s->cache, s->model->config.layers);
+    TRY(cache_init(&s->cache, s->model->config.layers));
+    s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
 out:
     parts_fini(&parts);
     return err;
@@ -433,6 +433,7 @@ int bench_llm(int argc, char **argv)
 out:
     if (err)
         fprintf(stderr, "mlx: %s\n", err_text());
+    decoder_fini(&s.decoder);
     cache_fini(&s.cache);
     model_destroy(&s.model);
     mem_free(s.tokens);

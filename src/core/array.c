@@ -422,6 +422,34 @@ enum err arr_host(const void **out, struct arr *a)
 
 /* ---- storage ---- */
 
+void arr_give_back(struct arr *a)
+{
+    struct strm *s = a->node->strm;
+
+    if (!a->buf)
+        return;
+    if (s && s->be->hold(s, &a->buf, 1) != ERR_OK) {
+        enum err err = s->be->sync(s);
+        (void)err; /* whoever waits for the work that failed is told */
+    }
+    buf_unref(&a->buf);
+}
+
+/* Storage that a replayed node has from its last run does for this one, if it is the same in size;
+ * the stream's work runs in order. */
+static enum err alloc_storage(struct arr *a, size_t bytes, const struct be *home)
+{
+    struct buf *b = a->buf;
+
+    if (b && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK &&
+        buf_is_only_held_by(b, a->node->strm->index)) {
+        buf_drop_mirror(b);
+        return ERR_OK;
+    }
+    arr_give_back(a);
+    return bytes ? memory_alloc(&a->buf, bytes, home) : ERR_OK;
+}
+
 enum err arr_alloc(struct arr *a, const struct be *home)
 {
     struct shp s;
@@ -431,7 +459,7 @@ enum err arr_alloc(struct arr *a, const struct be *home)
     a->offset = 0;
     a->data_size = a->size;
     a->flags = (uint8_t)shp_layout_flags(&s, a->strides, a->size);
-    return a->size ? memory_alloc(&a->buf, arr_nbytes(a), home) : ERR_OK;
+    return alloc_storage(a, arr_nbytes(a), home);
 }
 
 enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home)
@@ -440,15 +468,15 @@ enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be
     a->offset = 0;
     a->data_size = layout->data_size;
     a->flags = layout->flags;
-    return a->size ? memory_alloc(&a->buf, a->data_size * dt_size((enum dtype)a->dtype), home)
-                   : ERR_OK;
+    return alloc_storage(a, a->size ? a->data_size * dt_size((enum dtype)a->dtype) : 0, home);
 }
 
 enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg)
 {
-    enum err err = memory_adopt(&a->buf, data, arr_nbytes(a), dtor, arg);
     struct shp s;
 
+    arr_give_back(a);
+    enum err err = memory_adopt(&a->buf, data, arr_nbytes(a), dtor, arg);
     arr_shape(&s, a);
     a->flags = (uint8_t)shp_layout_flags(&s, a->strides, a->size);
     return err;
@@ -461,6 +489,7 @@ void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout 
     a->flags = (uint8_t)l->flags;
     a->data_size = l->data_size;
     a->offset = src->offset + l->offset * (int64_t)dt_size((enum dtype)src->dtype);
+    arr_give_back(a);
     a->buf = buf_ref(src->buf);
 }
 

@@ -181,10 +181,15 @@ MUST_CHECK enum err arr_host(const void **out, struct arr *a);
 
 /* ---- storage, for backends; called while the node is being evaluated ---- */
 
+/* What an array of a replayed node (replay.h) has from its last run is used again by arr_alloc and
+ * arr_alloc_like, and given back by the others. */
+
 /* Gives a its own storage on the stream's device: offset 0, row-major, data_size = size. */
 MUST_CHECK enum err arr_alloc(struct arr *a, const struct be *home);
 /* Storage with explicit layout (an output that inherits its input's strides). */
 MUST_CHECK enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home);
+/* Leaves a without storage; work in flight keeps the bytes as long as it needs them. */
+void arr_give_back(struct arr *a);
 /* Takes over row-major bytes of somebody else; dtor(arg) runs when they are no longer needed. */
 MUST_CHECK enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg);
 /* How an array lies in the buffer of another. */

@@ -94,13 +94,14 @@ out:
 /* Goes through a plan that has steps of a kind not seen before, so that the backend makes ready
  * what all of them need at once. A step that cannot be rehearsed ends it; what is missing then is
  * made when it is needed, and every failure is told then. */
-static void rehearse(struct open_stream *os, const struct plan *p, struct node *const *nodes,
-                     size_t n)
+static void rehearse(struct open_stream *os, struct plan *p, struct node *const *nodes, size_t n)
 {
     struct strm *s = os->strm;
+    bool is_new = p->is_new;
     enum err err = ERR_OK;
 
-    if (!p->is_new || !s->be->rehearse_begin || !rehearse_is_due(p, nodes) ||
+    p->is_new = false;
+    if (!is_new || !s->be->rehearse_begin || !rehearse_is_due(p, nodes) ||
         !s->be->rehearse_begin(s))
         return;
     s->rehearsing = true;
@@ -145,12 +146,32 @@ static void prefetch_step(const struct plan *p, size_t i, struct node *const *no
     __builtin_prefetch(nodes[step->node]->out);
 }
 
+static enum err run_plan(struct eval *e, struct open_stream *os, struct plan *plan,
+                         struct node *const *nodes, size_t n)
+{
+    int64_t begin;
+    enum err err = ERR_OK;
+
+    os->plan = plan;
+    rehearse(os, plan, nodes, n);
+    begin = trace_span_begin();
+    stat_add(STAT_NODES, n);
+    for (size_t i = 0; i < plan->n_step; i++) {
+        prefetch_step(plan, i + 2, nodes);
+        TRY(eval_step(os, &plan->step[i], nodes));
+        TRY(throttle(e));
+    }
+    trace_span_end_n("encode", begin, plan->n_step);
+out:
+    return err;
+}
+
 static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, size_t n)
 {
     struct node *const *nodes = t->node + first;
     struct strm *s = nodes[0]->strm;
     struct open_stream *os = NULL;
-    const struct plan *plan;
+    struct plan *plan;
     bool fence = false;
     enum err err;
 
@@ -163,17 +184,8 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
         TRY(wait_for_inputs(e, s, nodes, n));
     int64_t begin = trace_span_begin();
     TRY(plan_get(&plan, s, nodes, n));
-    os->plan = plan;
     trace_span_end_n("plan", begin, n);
-    rehearse(os, plan, nodes, n);
-    begin = trace_span_begin();
-    stat_add(STAT_NODES, n);
-    for (size_t i = 0; i < plan->n_step; i++) {
-        prefetch_step(plan, i + 2, nodes);
-        TRY(eval_step(os, &plan->step[i], nodes));
-        TRY(throttle(e));
-    }
-    trace_span_end_n("encode", begin, plan->n_step);
+    TRY(run_plan(e, os, plan, nodes, n));
     if (fence) {
         ev_unref(&os->fence);
         TRY(ev_new(&os->fence, s));
@@ -314,4 +326,22 @@ out:
     trace_span_end_n(async ? "async_eval" : "eval", begin, tape.n);
     tape_fini(&tape);
     return err;
+}
+
+enum err eval_again(struct ev **done, struct plan *p, struct node *const *nodes, size_t n)
+{
+    struct eval e = { .async = true };
+    struct open_stream *os = NULL;
+    enum err err;
+
+    TRY(open_stream(&os, &e, nodes[0]->strm));
+    os->keeps = true;
+    TRY(run_plan(&e, os, p, nodes, n));
+    TRY(ev_record(os->ev));
+    *done = os->ev;
+    os->ev = NULL;
+    VEC_FINI(&e.open);
+    stat_add(STAT_REPLAYS, 1);
+out:
+    return err ? finish(&e, err) : ERR_OK;
 }

@@ -5,8 +5,16 @@
 #include "core/err.h"
 
 struct arr;
+struct ev;
+struct node;
+struct plan;
 
 /* Evaluates the outputs and what they need. Synchronous: returns when the bytes are there.
  * Asynchronous: returns when the work is handed to the devices; arrays carry their stream's event.
  */
 MUST_CHECK enum err eval_arrays(struct arr *const *outs, size_t n, bool async);
+
+/* Runs the nodes of a plan, which stay as they are and keep their storage (replay.h). Encodes only:
+ * the work is handed over by whatever flushes the stream next. *done is a new event of its end. */
+MUST_CHECK enum err eval_again(struct ev **done, struct plan *p, struct node *const *nodes,
+                               size_t n);

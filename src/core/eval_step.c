@@ -46,7 +46,7 @@ static enum err holds_add(struct holds *h, struct buf *b)
 /* Inputs stay alive until the device is done with them. An output that took over an input's buffer
  * needs no hold; the copy of it on the other side is out of date. A single output is kept by its
  * consumer or by the caller of eval; of several one may be dropped while it is being written. */
-static enum err hold_buffers(const struct exec *x)
+static enum err hold_buffers(const struct exec *x, bool keeps)
 {
     struct holds h = { .strm = x->strm };
     bool is_view = op_table[x->node->op].flags & OPF_VIEW;
@@ -57,13 +57,14 @@ static enum err hold_buffers(const struct exec *x)
         if (!b)
             continue;
         if (!shares_buffer(x, b)) {
-            TRY(holds_add(&h, b));
+            if (!keeps)
+                TRY(holds_add(&h, b));
         } else if (!is_view) {
             buf_drop_mirror(b);
             stat_add(STAT_DONATIONS, 1);
         }
     }
-    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view; o++)
+    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view && !keeps; o++)
         if (x->out[o]->buf)
             TRY(holds_add(&h, x->out[o]->buf));
     err = holds_flush(&h);
@@ -135,12 +136,13 @@ static enum err settle(const struct open_stream *os, const struct exec *x, enum 
     if (x->strm->rehearsing)
         return err;
     if (!err)
-        err = hold_buffers(x);
+        err = hold_buffers(x, os->keeps);
     if (err) {
         drop_outputs(x, err);
         return err;
     }
-    finish_outputs(x, os);
+    if (!os->keeps)
+        finish_outputs(x, os);
     return x->strm->be->step_end(x->strm);
 }
 
@@ -164,7 +166,8 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
         return ERR_NO_MEMORY;
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];
-    if (n_out > 1)
+    bool pins = n_out > 1 && !os->keeps;
+    if (pins)
         node_pin(n);
     err = run_exec(os, &(struct exec){ .strm = os->strm,
                                        .node = n,
@@ -174,7 +177,7 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
                                        .n_out = n->n_out,
                                        .fx = fx,
                                        .slot = slot });
-    if (n_out > 1)
+    if (pins)
         node_unpin(n);
     if (outs != small)
         mem_free(outs);
@@ -189,25 +192,32 @@ struct step_arrays {
     struct node *pinned[MAX(FX_MAX_OUT, GROUP_SLOTS)];
 };
 
-static void resolve(struct step_arrays *a, const struct plan *p, const struct plan_step *step,
-                    struct node *const *nodes)
+static bool pins_outputs(const struct open_stream *os, const struct plan_step *step)
 {
-    const struct plan_input *in = p->inputs + step->first_in;
-    const uint16_t *out = p->outputs + step->first_out;
+    return step->n_out > 1 && !os->keeps;
+}
+
+static void resolve(struct step_arrays *a, const struct open_stream *os,
+                    const struct plan_step *step, struct node *const *nodes)
+{
+    const struct plan_input *in = os->plan->inputs + step->first_in;
+    const uint16_t *out = os->plan->outputs + step->first_out;
+    bool pins = pins_outputs(os, step);
 
     for (int i = 0; i < step->n_in; i++)
         a->in[i] = nodes[in[i].node]->in[in[i].arg];
     for (int o = 0; o < step->n_out; o++) {
         a->pinned[o] = nodes[out[o]];
         a->out[o] = &a->pinned[o]->out[0];
-        if (step->n_out > 1)
+        if (pins)
             node_pin(a->pinned[o]);
     }
 }
 
-static void release(const struct step_arrays *a, const struct plan_step *step)
+static void release(const struct step_arrays *a, const struct open_stream *os,
+                    const struct plan_step *step)
 {
-    for (int o = 0; o < step->n_out && step->n_out > 1; o++)
+    for (int o = 0; o < step->n_out && pins_outputs(os, step); o++)
         node_unpin(a->pinned[o]);
 }
 
@@ -223,7 +233,7 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
     struct step_arrays a;
     enum err err;
 
-    resolve(&a, os->plan, step, nodes);
+    resolve(&a, os, step, nodes);
     if (step->n_nodes > 1 && !os->strm->rehearsing) {
         stat_add(STAT_FUSED_GROUPS, 1);
         stat_add(STAT_FUSED_NODES, step->n_nodes);
@@ -236,7 +246,7 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
                                        .n_out = step->n_out,
                                        .fx = step->fx,
                                        .slot = slot_of(os, step) });
-    release(&a, step);
+    release(&a, os, step);
     return err;
 }
 
@@ -336,7 +346,7 @@ static enum err try_group(const struct open_stream *os, const struct exec *x,
         return err;
     *why = GROUP_OFF;
     for (int o = 0; o < x->n_out; o++)
-        buf_unref(&x->out[o]->buf);
+        arr_give_back(x->out[o]);
     return ERR_OK;
 }
 
@@ -351,7 +361,7 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
     for (int slot = 0; slot < GROUP_SLOTS; slot++)
         if (m->member[slot] != PLAN_NO_NODE)
             group.node[slot] = nodes[m->member[slot]];
-    resolve(&a, os->plan, step, nodes);
+    resolve(&a, os, step, nodes);
     struct exec x = { .strm = os->strm,
                       .node = nodes[step->node],
                       .in = a.in,
@@ -364,7 +374,7 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
     if (!os->strm->rehearsing)
         rewrite_count(m->rewrites, why);
     err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
-    release(&a, step);
+    release(&a, os, step);
     return err;
 }
 

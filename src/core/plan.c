@@ -116,24 +116,35 @@ struct plan_cache {
     struct plan_run run; /* scratch of the stream's owner thread */
 };
 
-static void plan_free(struct strm *s, struct plan *p)
+struct plan *plan_ref(struct plan *p)
 {
+    ref_inc(&p->rc);
+    return p;
+}
+
+void plan_unref(struct plan **pp)
+{
+    struct plan *p = *pp;
+
+    *pp = NULL;
+    if (!p || !ref_dec(&p->rc))
+        return;
     for (size_t i = 0; i < p->n_slots; i++) {
         void *slot = atomic_load(&p->slots[i]);
-        if (slot && s->be->slot_free)
-            s->be->slot_free(slot);
+        if (slot && p->be->slot_free)
+            p->be->slot_free(slot);
     }
     arena_fini(&p->arena);
     mem_free(p);
 }
 
-static void clear(struct strm *s, struct plan_cache *c)
+static void clear(struct plan_cache *c)
 {
     for (size_t b = 0; b < CACHE_BUCKETS; b++)
         while (c->bucket[b]) {
             struct plan *p = c->bucket[b];
             c->bucket[b] = p->next;
-            plan_free(s, p);
+            plan_unref(&p);
         }
     c->n = 0;
 }
@@ -142,7 +153,7 @@ void plan_cache_clear(struct strm *s)
 {
     if (!s->plans)
         return;
-    clear(s, s->plans);
+    clear(s->plans);
     VEC_FINI(&s->plans->run.key);
     VEC_FINI(&s->plans->run.edges);
     mem_free(s->plans);
@@ -166,6 +177,9 @@ static enum err build(struct plan **out, const struct plan_run *r, const struct 
 
     if (!p)
         return ERR_NO_MEMORY;
+    atomic_init(&p->rc, 1);
+    p->be = be;
+    p->is_new = true;
     p->hash = r->hash;
     p->n_key = r->key.n;
     p->key = arena_alloc(&p->arena, r->key.n * sizeof p->key[0]);
@@ -181,14 +195,11 @@ static enum err build(struct plan **out, const struct plan_run *r, const struct 
     *out = p;
     p = NULL;
 out:
-    if (p) {
-        arena_fini(&p->arena);
-        mem_free(p);
-    }
+    plan_unref(&p);
     return err;
 }
 
-enum err plan_get(const struct plan **out, struct strm *s, struct node *const *nodes, size_t n)
+enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, size_t n)
 {
     if (!s->plans && !(s->plans = mem_alloc(sizeof *s->plans)))
         return ERR_NO_MEMORY;
@@ -207,18 +218,16 @@ enum err plan_get(const struct plan **out, struct strm *s, struct node *const *n
     struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;
     if (p) {
         stat_add(STAT_PLAN_HITS, 1);
-        p->is_new = false;
         *out = p;
         return ERR_OK;
     }
     if (c->n >= CACHE_MAX || !gate_on(GATE_PLAN_CACHE))
-        clear(s, c);
+        clear(c);
     if ((err = build(&p, r, s->be)) != ERR_OK)
         return err;
     p->next = c->bucket[p->hash % CACHE_BUCKETS];
     c->bucket[p->hash % CACHE_BUCKETS] = p;
     c->n++;
-    p->is_new = true;
     *out = p;
     return ERR_OK;
 }

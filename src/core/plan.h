@@ -35,8 +35,10 @@ struct plan_step {
 };
 
 struct plan {
+    refcount rc;
     struct plan *next; /* hash chain */
-    bool is_new;       /* built by the last plan_get */
+    const struct be *be;
+    bool is_new; /* not run yet */
     uint64_t hash;
     uint64_t *key;
     size_t n_key;
@@ -55,8 +57,11 @@ struct plan {
 struct plan_cache;
 
 /* The plan for nodes[0..n), in tape order, all on stream s; borrowed until the next call on s. */
-MUST_CHECK enum err plan_get(const struct plan **out, struct strm *s, struct node *const *nodes,
+MUST_CHECK enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes,
                              size_t n);
+
+struct plan *plan_ref(struct plan *p);
+void plan_unref(struct plan **p);
 
 /* Drops all plans of a stream. */
 void plan_cache_clear(struct strm *s);

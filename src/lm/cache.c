@@ -1,7 +1,5 @@
 #include "lm/cache.h"
 
-#define SEQUENCE_AXIS 2
-
 enum err cache_init(struct lm_cache *c, int n_layers)
 {
     *c = (struct lm_cache){ .n_layers = n_layers };
@@ -34,16 +32,16 @@ void cache_trim(struct lm_cache *c, int32_t used)
 static struct arr *with_room(struct lm_graph *g, struct arr *old, const struct lm_cache *c,
                              const struct arr *like)
 {
-    int32_t n = like->shape[SEQUENCE_AXIS];
+    int32_t n = like->shape[LM_CACHE_AXIS];
 
-    if (old && c->used + n <= old->shape[SEQUENCE_AXIS])
+    if (old && c->used + n <= old->shape[LM_CACHE_AXIS])
         return old;
     int32_t more = (n + LM_CACHE_STEP - 1) / LM_CACHE_STEP * LM_CACHE_STEP;
     struct arr *fresh = g_zeros(g, SHAPE(like->shape[0], like->shape[1], more, like->shape[3]),
                                 (enum dtype)like->dtype);
     if (!old)
         return fresh;
-    return g_concatenate(g, g_slice(g, old, SEQUENCE_AXIS, 0, c->used), fresh, SEQUENCE_AXIS);
+    return g_concatenate(g, g_slice(g, old, LM_CACHE_AXIS, 0, c->used), fresh, LM_CACHE_AXIS);
 }
 
 static struct arr *append(struct lm_graph *g, struct arr **kept, const struct lm_cache *c,
@@ -52,9 +50,10 @@ static struct arr *append(struct lm_graph *g, struct arr **kept, const struct lm
     if (g->err)
         return NULL;
     struct arr *all =
-        g_slice_update(g, with_room(g, *kept, c, update), update, SEQUENCE_AXIS, c->used);
-    graph_keep(g, kept, all);
-    return g_slice(g, all, SEQUENCE_AXIS, 0, c->used + update->shape[SEQUENCE_AXIS]);
+        g_slice_update(g, with_room(g, *kept, c, update), update, LM_CACHE_AXIS, c->used);
+    struct arr *used = g_slice(g, all, LM_CACHE_AXIS, 0, c->used + update->shape[LM_CACHE_AXIS]);
+    graph_keep(g, kept, graph_moves(g, all, LM_CACHE_AXIS));
+    return graph_moves(g, used, LM_CACHE_AXIS);
 }
 
 struct lm_cache_view cache_append(struct lm_graph *g, struct lm_cache *c, int layer,

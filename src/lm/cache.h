@@ -9,6 +9,8 @@
 
 /* Positions by which a cache grows. */
 #define LM_CACHE_STEP 256
+/* The axis of positions. */
+#define LM_CACHE_AXIS 2
 
 struct lm_cache_layer {
     struct arr *keys, *values; /* [1, heads, room, head_dim] */

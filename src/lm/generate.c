@@ -86,16 +86,28 @@ enum err generate_prefill(const struct lm_generation *g, size_t n)
 
 /* ---- tokens ---- */
 
+static struct arr *build_logits(struct lm_graph *graph, const struct lm_generation *g,
+                                struct arr *tokens)
+{
+    if (tokens->ndim == 1)
+        tokens = g_reshape(graph, tokens, SHAPE(1, -1));
+    struct arr *hidden = model_hidden(graph, g->model, tokens, g->cache);
+    if (!graph->err && tokens->shape[1] > 1)
+        hidden = g_slice(graph, hidden, 1, tokens->shape[1] - 1, tokens->shape[1]);
+    return g_squeeze(graph, model_logits(graph, g->model, hidden), 1);
+}
+
 enum err generate_step(struct arr **token, const struct lm_generation *g, struct arr *tokens,
                        struct arr *recent)
 {
+    struct arr *logits = NULL;
     struct lm_graph graph;
+    enum err err = ERR_OK;
 
+    if (g->decoder && (err = decoder_step(&logits, g->decoder, tokens)) != ERR_OK)
+        return err;
     graph_begin(&graph, g->stream);
-    struct arr *hidden = model_hidden(&graph, g->model, tokens, g->cache);
-    if (!graph.err && tokens->shape[1] > 1)
-        hidden = g_slice(&graph, hidden, 1, tokens->shape[1] - 1, tokens->shape[1]);
-    struct arr *logits = g_squeeze(&graph, model_logits(&graph, g->model, hidden), 1);
+    logits = logits ? graph_own(&graph, logits, err) : build_logits(&graph, g, tokens);
     graph_keep(&graph, token, sample(&graph, g->sampling, logits, recent));
     return graph_end(&graph);
 }
@@ -156,12 +168,10 @@ out:
 static enum err submit(struct arr **token, const struct lm_generation *g, struct arr *newest,
                        const struct history *h)
 {
-    struct arr *tokens = NULL, *recent = NULL;
-    enum err err;
+    struct arr *tokens = newest ? arr_ref(newest) : NULL, *recent = NULL;
+    enum err err = ERR_OK;
 
-    if (newest)
-        TRY(ops_reshape(&tokens, newest, (struct ints){ SHAPE(1, 1) }, g->stream));
-    else
+    if (!tokens)
         TRY(tokens_of(&tokens, g->prompt + g->n_prompt - 1, 1));
     TRY(history_array(&recent, h, newest, g->stream));
     TRY(generate_step(token, g, tokens, recent));

@@ -1,7 +1,7 @@
 /* From a prompt to tokens. */
 #pragma once
 
-#include "lm/model.h"
+#include "lm/decoder.h"
 #include "lm/sample.h"
 
 /* Prompt tokens that go through the model at a time. */
@@ -11,6 +11,7 @@ struct lm_generation {
     const struct lm_model *model;
     struct lm_cache *cache; /* its positions are the history before the prompt */
     struct strm *stream;
+    struct lm_decoder *decoder; /* of these three; NULL: every step is built */
     const int32_t *prompt;
     size_t n_prompt;
     const struct lm_sampling *sampling;
@@ -40,7 +41,7 @@ MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation 
 /* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */
 MUST_CHECK enum err generate_prefill(const struct lm_generation *g, size_t n);
 
-/* The graph of one step from tokens [1, T] to the next token [1]; *token is a new reference. recent
- * as in sample(). */
+/* One step from tokens, [1, T] or the last one's result [1], to the next token [1], for an eval;
+ * *token is a new reference. recent as in sample(). */
 MUST_CHECK enum err generate_step(struct arr **token, const struct lm_generation *g,
                                   struct arr *tokens, struct arr *recent);

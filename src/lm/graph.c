@@ -14,6 +14,7 @@ enum err graph_end(struct lm_graph *g)
     for (size_t i = 0; i < g->made.n; i++)
         arr_unref(&g->made.v[i]);
     VEC_FINI(&g->made);
+    VEC_FINI(&g->moves);
     return g->err;
 }
 
@@ -34,6 +35,13 @@ void graph_keep(struct lm_graph *g, struct arr **out, struct arr *a)
     arr_ref(a);
     arr_unref(out);
     *out = a;
+}
+
+struct arr *graph_moves(struct lm_graph *g, struct arr *a, int axis)
+{
+    if (!g->err)
+        g->err = VEC_PUSH(&g->moves, (struct replay_move){ a, axis });
+    return a;
 }
 
 /* The body of a formula: nothing after a failure, else the call, which writes &out. */

@@ -7,12 +7,19 @@
 
 #include "core/array.h"
 #include "core/mem.h"
+#include "core/replay.h"
 #include "ops/ops.h"
+
+struct lm_moves {
+    struct replay_move *v;
+    size_t n, cap;
+};
 
 struct lm_graph {
     struct strm *s;
     enum err err;
     VEC(struct arr *) made;
+    struct lm_moves moves; /* for whoever replays the graph */
 };
 
 void graph_begin(struct lm_graph *g, struct strm *s);
@@ -22,6 +29,9 @@ MUST_CHECK enum err graph_end(struct lm_graph *g);
 struct arr *graph_own(struct lm_graph *g, struct arr *a, enum err err);
 /* A reference of the caller's own in *out, whose old one is dropped. */
 void graph_keep(struct lm_graph *g, struct arr **out, struct arr *a);
+
+/* Notes that a, which it returns, stands at a position of the text. */
+struct arr *graph_moves(struct lm_graph *g, struct arr *a, int axis);
 
 /* ---- formulas ---- */
 

@@ -86,13 +86,14 @@ static struct arr *rotate(struct lm_graph *g, const struct lm_model *m, struct a
 
     if (m->rope_mscale != 1)
         x = g_scale(g, x, (double)m->rope_mscale);
-    return g_rope(g, x,
-                  &(struct ops_rope){ .dims = m->config.head_dim,
-                                      .traditional = r->traditional,
-                                      .base = m->rope_freqs ? NULL : &r->base,
-                                      .freqs = m->rope_freqs,
-                                      .scale = m->rope_scale,
-                                      .offset = offset });
+    x = g_rope(g, x,
+               &(struct ops_rope){ .dims = m->config.head_dim,
+                                   .traditional = r->traditional,
+                                   .base = m->rope_freqs ? NULL : &r->base,
+                                   .freqs = m->rope_freqs,
+                                   .scale = m->rope_scale,
+                                   .offset = offset });
+    return graph_moves(g, x, LM_CACHE_AXIS);
 }
 
 static struct arr *attention(struct lm_graph *g, const struct lm_model *m, struct arr *x, int layer,

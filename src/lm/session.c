@@ -62,6 +62,7 @@ enum err session_open(struct lm_session *s, const struct session_params *p)
     parts.tok = NULL;
     TRY(load_model(s, &parts, p));
     TRY(cache_init(&s->cache, s->model->config.layers));
+    s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
     err = chat_create_for(&s->chat, s->tok);
     if (err == ERR_UNSUPPORTED) /* raw prompts still work */
         err = ERR_OK;
@@ -74,6 +75,7 @@ out:
 
 void session_close(struct lm_session *s)
 {
+    decoder_fini(&s->decoder);
     cache_fini(&s->cache);
     VEC_FINI(&s->held);
     chat_destroy(&s->chat);
@@ -206,6 +208,7 @@ enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct 
     struct lm_generation g = { .model = s->model,
                                .cache = &s->cache,
                                .stream = s->stream,
+                               .decoder = &s->decoder,
                                .prompt = common ? r->prompt->v + common : r->prompt->v,
                                .n_prompt = r->prompt->n - common,
                                .sampling = r->sampling,

@@ -10,6 +10,7 @@ struct lm_session {
     struct tok *tok;
     struct chat *chat; /* NULL: the model has no template that is known; chat_text says why */
     struct lm_cache cache;
+    struct lm_decoder decoder;
     struct ids held; /* tokens that the cache holds */
     struct strm *stream;
     size_t weight_bytes;

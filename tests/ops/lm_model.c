@@ -216,13 +216,14 @@ static bool on_token(int32_t id, void *data)
 }
 
 /* The answer itself, token by token. */
-static void check_generation(struct run *r, int32_t chunk)
+static void check_generation(struct run *r, int32_t chunk, struct lm_decoder *decoder)
 {
     static const struct lm_sampling greedy = { .repetition_penalty = 1 };
     const struct expectation *e = r->e;
     struct lm_generation g = { .model = r->model,
                                .cache = &r->cache,
                                .stream = r->stream,
+                               .decoder = decoder,
                                .prompt = e->prompt,
                                .n_prompt = e->n_prompt,
                                .sampling = &greedy,
@@ -248,6 +249,19 @@ static void check_generation(struct run *r, int32_t chunk)
     }
 }
 
+/* The same with a graph that is built once, which an answer leaves for the next one. */
+static void check_replays(struct run *r, int32_t chunk)
+{
+    struct lm_decoder decoder = { .model = r->model, .cache = &r->cache, .stream = r->stream };
+    uint64_t replays = stat_get(STAT_REPLAYS);
+
+    check_generation(r, chunk, &decoder);
+    assert_true(stat_get(STAT_REPLAYS) - replays >= TOKENS_MAX - 4);
+    cache_reset(&r->cache);
+    check_generation(r, LM_CHUNK, &decoder);
+    decoder_fini(&decoder);
+}
+
 /* All of it ran on the GPU. */
 static void check_gpu(uint64_t dispatches, uint64_t cpu_tasks)
 {
@@ -271,9 +285,8 @@ static void check_model(struct json model, struct strm *s)
         check_at_once(&r);
         check_split(&r);
         /* Longer and shorter than the prompt. */
-        check_generation(&r, LM_CHUNK);
-        if (e->n_prompt > 1)
-            check_generation(&r, e->n_prompt > 64 ? 64 : 5);
+        check_generation(&r, LM_CHUNK, NULL);
+        check_replays(&r, e->n_prompt > 64 ? 64 : 5);
         cache_fini(&r.cache);
     }
     if (s->dev.type == DEV_GPU)
@@ -310,7 +323,7 @@ static void check_file(struct json model, struct strm *s)
     uint64_t dispatches = stat_get(STAT_DISPATCHES), cpu = stat_get(STAT_CPU_TASKS);
     assert_ok(cache_init(&r.cache, r.model->config.layers));
     check_at_once(&r);
-    check_generation(&r, LM_CHUNK);
+    check_generation(&r, LM_CHUNK, NULL);
     if (s->dev.type == DEV_GPU)
         check_gpu(dispatches, cpu);
     cache_fini(&r.cache);

@@ -49,7 +49,7 @@ static struct arr *binary(enum op_id op, struct arr *a, struct arr *b)
 
 struct planned {
     struct tape tape;
-    const struct plan *plan;
+    struct plan *plan;
 };
 
 /* The graph of outs as one run. */
@@ -683,7 +683,7 @@ static void test_no_memory_leaves_no_half_plan(void **state)
     for (size_t n = 1;; n++) {
         struct arr *a = unary(OP_COS, unary(OP_SIN, unary(OP_EXP, leaf())));
         struct tape t = { 0 };
-        const struct plan *plan = NULL;
+        struct plan *plan = NULL;
         assert_ok(tape_build(&t, &a, 1, false));
         for (size_t i = 0; i < t.n; i++)
             t.node[i]->mark = i;

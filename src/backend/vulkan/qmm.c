@@ -133,7 +133,7 @@ static enum err run_few(struct product *p, bool *done)
     err = vk_qmv_encode(p->enc, &v, &gave_way);
     *done = !gave_way;
     if (gave_way)
-        buf_unref(&p->x->out[0]->buf);
+        arr_give_back(p->x->out[0]);
 out:
     return gave_way ? ERR_OK : err;
 }

@@ -1,0 +1,346 @@
+/* Graphs that are run again: the same bits as graphs built anew, and who gets whose memory. */
+#include "core/replay.h"
+
+#include "support/testing.h"
+
+#include "core/eval.h"
+#include "core/stat.h"
+#include "core/stream.h"
+#include "lm/cache.h"
+
+enum { HEADS = 2, ROOM = 24, DIM = 64, FIRST = 3, IN = 3 };
+
+static struct strm *streams[2];
+static int n_streams;
+
+/* ---- one step of an attention with a cache ---- */
+
+static struct arr *random_array(struct rng *r, const int32_t *shape, size_t ndim)
+{
+    struct shp s = { .ndim = (int)ndim };
+    struct arr *a = NULL;
+
+    memcpy(s.d, shape, ndim * sizeof *shape);
+    size_t n = shp_size(&s);
+    float *v = mem_alloc_array(n, sizeof *v);
+    assert_non_null(v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)rng_below(r, 2048) / 1024 - 1;
+    assert_ok(arr_new_data(&a, v, &s, DT_FLOAT32));
+    mem_free(v);
+    return a;
+}
+
+struct step {
+    struct arr *in[IN];  /* x, keys, values */
+    struct arr *out[IN]; /* y, keys, values */
+};
+
+static void step_fini(struct step *s)
+{
+    for (int i = 0; i < IN; i++) {
+        arr_unref(&s->in[i]);
+        arr_unref(&s->out[i]);
+    }
+}
+
+/* x [1, HEADS, 1, DIM] at a position: the new key is a turned x, the value twice x, the result is
+ * added to a constant that nothing but the graph holds. */
+static enum err build(struct step *s, struct lm_moves *moves, int position, struct strm *strm)
+{
+    static const float base = 10000;
+    struct ops_rope turn = { .dims = DIM, .base = &base, .scale = 1, .offset = position };
+    struct lm_cache_layer layer = { arr_ref(s->in[1]), arr_ref(s->in[2]) };
+    struct lm_cache cache = { .layer = &layer, .n_layers = 1, .used = position };
+    struct lm_graph g;
+
+    graph_begin(&g, strm);
+    struct arr *x = s->in[0], *q = graph_moves(&g, g_rope(&g, x, &turn), LM_CACHE_AXIS);
+    struct lm_cache_view all = cache_append(&g, &cache, 0, q, g_scale(&g, x, 2));
+    struct arr *y = NULL;
+    if (!g.err)
+        y = g_sdpa(&g,
+                   &(struct ops_sdpa){
+                       .q = q, .k = all.keys, .v = all.values, .scale = 0.125f, .mask_mode = "" });
+    graph_keep(&g, &s->out[0], g_scale(&g, y, 3));
+    s->out[1] = layer.keys;
+    s->out[2] = layer.values;
+    if (moves) {
+        *moves = g.moves;
+        g.moves = (struct lm_moves){ 0 };
+    }
+    return graph_end(&g);
+}
+
+static enum err make_replay(struct replay **r, const struct step *like, struct strm *strm)
+{
+    struct step s = { 0 };
+    struct lm_moves moves = { 0 };
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < IN; i++)
+        TRY(replay_placeholder(&s.in[i], like->in[i], strm));
+    TRY(build(&s, &moves, FIRST, strm));
+    err = replay_new(r, &(struct replay_params){ .in = s.in,
+                                                 .n_in = IN,
+                                                 .out = s.out,
+                                                 .n_out = IN,
+                                                 .move = moves.v,
+                                                 .n_moves = moves.n });
+out:
+    step_fini(&s);
+    VEC_FINI(&moves);
+    return err;
+}
+
+static void make_inputs(struct step *s, struct rng *r)
+{
+    s->in[0] = random_array(r, SHAPE(1, HEADS, 1, DIM));
+    s->in[1] = random_array(r, SHAPE(1, HEADS, ROOM, DIM));
+    s->in[2] = random_array(r, SHAPE(1, HEADS, ROOM, DIM));
+}
+
+static void assert_same(struct arr *a, struct arr *b)
+{
+    const void *x, *y;
+
+    assert_true(arr_same_shape(a, b));
+    assert_ok(arr_host(&x, a));
+    assert_ok(arr_host(&y, b));
+    assert_memory_equal(x, y, arr_nbytes(a));
+}
+
+/* Puts the caches that a run made in the place of the old ones, and another x before them. */
+static void go_on(struct step *s, struct rng *r)
+{
+    for (int i = 0; i < IN; i++) {
+        arr_unref(&s->in[i]);
+        s->in[i] = i ? s->out[i] : NULL;
+        s->out[i] = i ? NULL : s->out[i];
+    }
+    arr_unref(&s->out[0]);
+    s->in[0] = random_array(r, SHAPE(1, HEADS, 1, DIM));
+}
+
+/* ---- tests ---- */
+
+/* Positions one after the other, a jump, and a way back. */
+static void check_positions(struct strm *strm)
+{
+    static const int positions[] = { 3, 4, 5, 6, 11, 12, 2, 3, 23 };
+    struct step replayed = { 0 }, built = { 0 };
+    struct replay *r = NULL;
+    struct arr *first = NULL, *want_first = NULL;
+    int at = FIRST;
+
+    make_inputs(&replayed, &(struct rng){ 1 });
+    make_inputs(&built, &(struct rng){ 1 });
+    assert_ok(make_replay(&r, &replayed, strm));
+    uint64_t replays = stat_get(STAT_REPLAYS), dispatches = stat_get(STAT_DISPATCHES);
+    for (size_t i = 0; i < ARRAY_LEN(positions); i++) {
+        assert_ok(replay_run(r, replayed.in, replayed.out, positions[i] - at));
+        at = positions[i];
+        assert_ok(eval_arrays(replayed.out, IN, false));
+        assert_ok(build(&built, NULL, at, strm));
+        assert_ok(eval_arrays(built.out, IN, false));
+        for (int k = 0; k < IN; k++)
+            assert_same(replayed.out[k], built.out[k]);
+        if (i == 0) {
+            first = arr_ref(replayed.out[0]);
+            want_first = arr_ref(built.out[0]);
+        }
+        go_on(&replayed, &(struct rng){ i });
+        go_on(&built, &(struct rng){ i });
+    }
+    assert_int_equal(stat_get(STAT_REPLAYS) - replays, ARRAY_LEN(positions));
+    if (strm->dev.type == DEV_GPU)
+        assert_true(stat_get(STAT_DISPATCHES) > dispatches);
+    assert_same(first, want_first); /* later runs left it alone */
+    arr_unref(&first);
+    arr_unref(&want_first);
+    step_fini(&replayed);
+    step_fini(&built);
+    replay_destroy(&r);
+}
+
+/* A cache that nobody else holds is written in place; one that somebody holds is not. */
+static void check_memory(struct strm *strm)
+{
+    struct step s = { 0 };
+    struct replay *r = NULL;
+
+    make_inputs(&s, &(struct rng){ 2 });
+    assert_ok(make_replay(&r, &s, strm));
+    assert_ok(replay_run(r, s.in, s.out, 0)); /* brings the bytes to the device */
+    go_on(&s, &(struct rng){ 3 });
+    const struct buf *keys = s.in[1]->buf, *values = s.in[2]->buf;
+    struct arr *held = arr_ref(s.in[2]);
+    assert_ok(replay_run(r, s.in, s.out, 1));
+    assert_ptr_equal(s.out[1]->buf, keys);
+    assert_ptr_not_equal(s.out[2]->buf, values);
+    go_on(&s, &(struct rng){ 4 });
+    /* The work is in flight when everything goes. */
+    assert_ok(replay_run(r, s.in, s.out, 1));
+    replay_destroy(&r);
+    assert_ok(eval_arrays(s.out, IN, true));
+    arr_unref(&held);
+    step_fini(&s);
+    assert_ok(strm_synchronize(strm));
+}
+
+/* What the graph alone holds is not written over, however well it would fit. */
+static void check_constants(struct strm *strm)
+{
+    struct arr *x = NULL, *place = NULL, *constant = NULL, *y = NULL, *out = NULL;
+    struct replay *r = NULL;
+    const void *p;
+
+    assert_ok(arr_new_number(&x, 1, DT_FLOAT32));
+    assert_ok(replay_placeholder(&place, x, strm));
+    assert_ok(arr_new_number(&constant, 5, DT_FLOAT32));
+    assert_ok(ops_unary(&y, OP_NEGATIVE, constant, strm));
+    arr_unref(&constant);
+    assert_ok(ops_binary(&out, OP_ADD, y, place, strm));
+    arr_unref(&y);
+    assert_ok(replay_new(
+        &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
+    arr_unref(&place);
+    arr_unref(&out);
+    for (int i = 0; i < 3; i++) {
+        struct arr *in = arr_ref(x);
+        assert_ok(replay_run(r, &in, &out, 0));
+        assert_ok(arr_host(&p, out));
+        assert_true(*(const float *)p == -4);
+        arr_unref(&out);
+    }
+    arr_unref(&x);
+    replay_destroy(&r);
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        check_positions(streams[i]);
+        check_memory(streams[i]);
+        check_constants(streams[i]);
+    }
+}
+
+/* An input from another stream is waited for. */
+static void test_other_stream(void **state)
+{
+    struct arr *x = NULL, *slow = NULL, *place = NULL, *out = NULL;
+    struct replay *r = NULL;
+    const void *p;
+
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        struct strm *other = streams[n_streams - 1 - i];
+        assert_ok(arr_new_number(&x, 2, DT_FLOAT32));
+        assert_ok(replay_placeholder(&place, x, streams[i]));
+        assert_ok(ops_unary(&out, OP_SQUARE, place, streams[i]));
+        assert_ok(replay_new(
+            &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
+        arr_unref(&out);
+        arr_unref(&place);
+        assert_ok(ops_unary(&slow, OP_NEGATIVE, x, other));
+        assert_ok(eval_arrays(&slow, 1, true));
+        assert_ok(replay_run(r, &slow, &out, 0));
+        assert_null(slow);
+        assert_ok(arr_host(&p, out));
+        assert_true(*(const float *)p == 4);
+        arr_unref(&out);
+        arr_unref(&x);
+        replay_destroy(&r);
+    }
+}
+
+/* ---- what cannot be ---- */
+
+static void test_refusals(void **state)
+{
+    struct arr *x = NULL, *place = NULL, *unused = NULL, *y = NULL;
+    struct replay *r = NULL;
+    struct rng rng = { 5 };
+
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        struct strm *s = streams[i];
+        struct lm_graph g;
+        x = random_array(&rng, SHAPE(1, 1, 8, 4));
+        assert_ok(replay_placeholder(&place, x, s));
+        assert_ok(replay_placeholder(&unused, x, s));
+        graph_begin(&g, s);
+        struct arr *part = g_slice(&g, place, 2, 0, 3);
+        graph_keep(&g, &y, g_scale(&g, part, 2));
+        struct replay_params p = { .in = &place, .n_in = 1, .out = &y, .n_out = 1, .n_moves = 1 };
+        p.move = &(struct replay_move){ part, 2 };
+        assert_fails(ERR_UNSUPPORTED, replay_new(&r, &p)); /* the product's shape would change */
+        p.move = &(struct replay_move){ y, 2 };
+        assert_fails(ERR_ARG, replay_new(&r, &p));
+        p.n_moves = 0;
+        p.in = &unused;
+        assert_fails(ERR_ARG, replay_new(&r, &p));
+        p.in = &place;
+        p.out = &x;
+        assert_fails(ERR_UNSUPPORTED, replay_new(&r, &p)); /* nothing to run */
+        p.out = &y;
+        assert_ok(graph_end(&g));
+        assert_ok(replay_new(&r, &p));
+        arr_unref(&place);
+        arr_unref(&unused);
+        arr_unref(&y);
+        arr_unref(&x);
+        x = random_array(&rng, SHAPE(1, 1, 8, 5));
+        assert_fails(ERR_ARG, replay_run(r, &x, &y, 0));
+        assert_null(x);
+        replay_destroy(&r);
+    }
+}
+
+/* Every allocation may fail: the error is reported, and everything goes. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_streams; i++)
+        for (size_t n = 1, done = 0; !done; n++) {
+            struct step s = { 0 };
+            struct replay *r = NULL;
+
+            make_inputs(&s, &(struct rng){ n });
+            mem_fail_after(n);
+            enum err err = make_replay(&r, &s, streams[i]);
+            if (!err)
+                err = replay_run(r, s.in, s.out, 1);
+            enum err later = strm_synchronize(streams[i]); /* of a task on the CPU */
+            mem_fail_after(0);
+            done = !err && !later;
+            assert_true(done || err == ERR_NO_MEMORY || later == ERR_NO_MEMORY);
+            replay_destroy(&r);
+            step_fini(&s);
+        }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (strm_new(&streams[n_streams++], (struct dev){ DEV_CPU, 0 }) != ERR_OK)
+        return -1;
+    return dev_backend(DEV_GPU) &&
+                   strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK
+               ? -1
+               : 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_other_stream),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
