@@ -8,7 +8,6 @@
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
-#include "backend/vulkan/norm.h"
 #include "backend/vulkan/variant.h"
 
 /* Few rows are spread over workgroups of this size. */
@@ -59,26 +58,26 @@ static bool takes_turns(const struct vk_rope *r)
            (uint64_t)r->positions * (uint32_t)r->p->dims / 2 <= MAX_TURNS;
 }
 
-static enum err set_table(struct vk_enc *e, struct rope_args *a, const struct vk_rope *r)
+enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out, const struct vk_rope *r)
 {
     size_t n = (size_t)r->p->dims / 2;
     float *freq = NULL;
     enum err err = ERR_OK;
 
-    a->table_stride = 1;
+    out->stride = 1;
     if (r->freqs) {
-        a->table_stride = r->freqs->strides[0];
-        return vk_enc_read(e, &a->table, r->freqs);
+        out->stride = r->freqs->strides[0];
+        return vk_enc_read(e, &out->addr, r->freqs);
     }
     if (takes_turns(r)) {
         if (!has_turns(r->p, r->positions))
             compute_turns(r->p, r->positions);
-        return vk_enc_args(e, &a->table, turns.v, r->positions * n * 2 * sizeof turns.v[0]);
+        return vk_enc_args(e, &out->addr, turns.v, r->positions * n * 2 * sizeof turns.v[0]);
     }
     if (!(freq = mem_alloc(n * sizeof *freq)))
         return ERR_NO_MEMORY;
     rope_inv_freqs(freq, r->p->base, n);
-    err = vk_enc_args(e, &a->table, freq, n * sizeof *freq);
+    err = vk_enc_args(e, &out->addr, freq, n * sizeof *freq);
     mem_free(freq);
     return err;
 }
@@ -93,14 +92,15 @@ static bool strides_are_aligned(const struct vk_head_strides *s, int64_t offset,
 
 static bool part_is_aligned(const struct vk_rope_part *q, int64_t item)
 {
-    bool aligned = strides_are_aligned(&q->from, q->src_offset, item) &&
-                   strides_are_aligned(&q->to, q->dst_offset, item);
+    bool aligned = strides_are_aligned(&q->from, q->src_offset, item) && q->src->offset % 16 == 0;
 
+    if (q->dst)
+        aligned &= strides_are_aligned(&q->to, q->dst_offset, item) && q->dst->offset % 16 == 0;
     for (int i = 0; q->head_nest && i < q->head_nest->ndim; i++)
         aligned &= q->head_nest->stride[0][i] * item % 16 == 0;
     if (q->weight)
         aligned &= launch_rows_are_aligned(q->weight);
-    return aligned && q->src->offset % 16 == 0 && q->dst->offset % 16 == 0;
+    return aligned;
 }
 
 static enum variant_reason judge_wide(const struct vk_rope *r, int64_t item)
@@ -183,7 +183,7 @@ static void describe(char *text, size_t size, const void *data)
              dt_name((enum dtype)r->part[0].src->dtype), r->n_parts, r->size, r->p->dims);
 }
 
-static uint32_t flags_of(const struct vk_rope *r)
+uint32_t vk_rope_flags(const struct vk_rope *r)
 {
     bool norms = false;
 
@@ -203,6 +203,14 @@ static bool halves_meet(const struct vk_rope *r, const struct norm_team *t, enum
            (uint32_t)r->p->dims == r->size;
 }
 
+bool vk_rope_is_held(const struct vk_rope *r, struct norm_team *t)
+{
+    enum dtype type = (enum dtype)r->part[0].src->dtype;
+
+    norm_team_of(t, r->size, type);
+    return judge_wide(r, (int64_t)dt_size(type)) == VARIANT_FITS && halves_meet(r, t, type);
+}
+
 static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
                        const struct norm_team *t, uint32_t workgroup)
 {
@@ -214,7 +222,7 @@ static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
     enum err err;
 
     do {
-        uint32_t flags = flags_of(r);
+        uint32_t flags = vk_rope_flags(r);
         id = VARIANT_ROPE_WIDE;
         if (variant_takes(id, judge_wide(r, (int64_t)dt_size(type)), &problem)) {
             flags |= ROPE_WIDE | (halves_meet(r, t, type) ? ROPE_HELD : 0);
@@ -244,6 +252,7 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
                            .positions = r->positions,
                            .size = r->size,
                            .pairs = (uint32_t)r->p->dims / 2 };
+    struct vk_rope_table table;
     const struct vk_pipe *pipe;
     struct norm_team t;
     enum err err;
@@ -252,7 +261,9 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
     a.lanes = t.lanes;
     a.log2_team = t.log2_team;
     TRY(set_parts(e, &a, r));
-    TRY(set_table(e, &a, r));
+    TRY(vk_rope_table(e, &table, r));
+    a.table = table.addr;
+    a.table_stride = table.stride;
     if (r->offset) {
         a.offset_stride = r->offset->size > 1 ? r->offset->strides[0] : 0;
         TRY(vk_enc_read(e, &a.offset, r->offset));

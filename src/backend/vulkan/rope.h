@@ -4,6 +4,7 @@
 
 #include "backend/vulkan/encoder.h"
 #include "backend/vulkan/kernels/args.h"
+#include "backend/vulkan/norm.h"
 
 /* Strides in elements. */
 struct vk_head_strides {
@@ -14,7 +15,7 @@ struct vk_head_strides {
  * normed (RMSNorm, rounded as the op rounds it), turned by its position, both or neither, and
  * written to its place. A row may be written over itself, not over another. */
 struct vk_rope_part {
-    const struct arr *src, *dst;
+    const struct arr *src, *dst; /* dst NULL: only for vk_rope_is_held */
     struct vk_head_strides from, to;
     int64_t src_offset, dst_offset; /* elements from the arrays' first */
     const struct nest *head_nest;   /* of src instead of from.head; NULL: one axis */
@@ -33,3 +34,17 @@ struct vk_rope {
     struct vk_rope_part part[ROPE_PARTS];
 };
 MUST_CHECK enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r);
+
+/* ---- for kernels that norm and turn rows themselves (kernels/rope_rows.glsl) ---- */
+
+/* True if a lane of a row's team holds a block of each half of it, all of them aligned. */
+bool vk_rope_is_held(const struct vk_rope *r, struct norm_team *t);
+/* ROPE_*, but for how rows are read. */
+uint32_t vk_rope_flags(const struct vk_rope *r);
+/* The table that the flags tell of, and the elements between its frequencies. */
+struct vk_rope_table {
+    uint64_t addr;
+    int64_t stride;
+};
+MUST_CHECK enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out,
+                                  const struct vk_rope *r);

@@ -31,54 +31,14 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 {
     rope_part part[ROPE_PARTS];
 };
-BUF(TurnBuf, vec2, 8);
 
-// The row of this team.
-RowShare share;
-rope_part part;
-uint64_t src_row, dst_row;
-bool is_turned;
-float factor;     // of the norm
-uint position;    // row of the table of turns
-float angle_unit; // position times scale
+#define TURN_TABLE p.table
+#define TURN_STRIDE p.table_stride
+#define TURN_PAIRS p.pairs
+#define ROW_SIZE p.size
+#include "rope_rows.glsl"
 
-// ---- turns ----
-
-// As angle_reduce, but a driver simplifies sums where nothing forbids it: rounding by name, precise
-// differences. The products are exact.
-angle quarters(float x)
-{
-    if (abs(x) > 8192.0)
-        return angle_large(x);
-    float k = roundEven(x * 0.636619747);
-    precise float high = (x - k * 1.5703125) - k * 0.000483751297;
-    precise float r = (high - k * 7.54953362e-8) - k * 2.56334407e-12;
-    angle z;
-    z.r = r;
-    z.q = int(k);
-    return z;
-}
-
-// Cosine and sine for a pair.
-vec2 turn_of(uint pair)
-{
-    vec2 turn;
-    if (TURNS) {
-        turn = AT(TurnBuf, p.table, 8, uint64_t(position) * p.pairs + pair);
-    } else {
-        float f = AT(F32Buf, p.table, 4, int64_t(pair) * p.table_stride);
-        angle a = quarters(angle_unit * (FREQS ? divide_f32(1.0, f) : f));
-        turn = vec2(sin_angle(a.r, a.q + 1), sin_angle(a.r, a.q));
-    }
-    return INVERSE ? vec2(turn.x, -turn.y) : turn;
-}
-
-vec2 turn_by(VAL a, VAL b, vec2 t)
-{
-    precise float x = a * t.x - b * t.y;
-    precise float y = a * t.y + b * t.x;
-    return vec2(x, y);
-}
+uint64_t dst_row;
 
 vec2 turned(VAL a, VAL b, uint pair)
 {
@@ -87,16 +47,10 @@ vec2 turned(VAL a, VAL b, uint pair)
 
 // ---- elements ----
 
-VAL weighed(VAL v, VAL w)
-{
-    v *= factor;
-    return (part.flags & ROPE_PART_WEIGHT) != 0u ? dt_round(v) * w : v;
-}
-
 VAL get_one(uint e)
 {
     VAL v = dt_get(src_row, int64_t(e) * int64_t(part.src_stride));
-    if (!NORMS || (part.flags & ROPE_PART_NORM) == 0u)
+    if (!row_is_normed())
         return v;
     VAL w = DT_ONE;
     if ((part.flags & ROPE_PART_WEIGHT) != 0u)
@@ -123,7 +77,7 @@ void turn_one(uint pair)
 void get_block(uint e, out VAL v[DT_PER16])
 {
     dt_unpack(AT(U128Buf, src_row, DT_BYTES, e), v);
-    if (!NORMS || (part.flags & ROPE_PART_NORM) == 0u)
+    if (!row_is_normed())
         return;
     VAL w[DT_PER16];
     if ((part.flags & ROPE_PART_WEIGHT) != 0u)
@@ -185,48 +139,11 @@ void move_row()
     }
 }
 
-// ---- rows that their team holds ----
-
-// All that the row needs is on its way before anything waits for it.
-vec2 held_turn[DT_PER16];
-uvec4 held_weight[2];
-
-void load_held()
-{
-    uint e = share.lane * DT_PER16;
-    row_load(share, src_row, 1, 0u);
-    held_weight[0] = held_weight[1] = uvec4(0u);
-    if ((part.flags & ROPE_PART_WEIGHT) != 0u && share.lane < share.lanes) {
-        held_weight[0] = AT(U128Buf, part.weight, DT_BYTES, e);
-        held_weight[1] = AT(U128Buf, part.weight, DT_BYTES, e + p.pairs);
-    }
-    if (is_turned)
-        [[unroll]] for (int i = 0; i < DT_PER16; i++)
-            held_turn[i] = turn_of(min(e + uint(i), p.pairs - 1u));
-}
-
-void get_held(const int k, out VAL v[DT_PER16])
-{
-    dt_unpack(row_words[k], v);
-    if (!NORMS || (part.flags & ROPE_PART_NORM) == 0u)
-        return;
-    VAL w[DT_PER16];
-    dt_unpack(held_weight[k], w);
-    [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        v[i] = dt_round(weighed(v[i], w[i]));
-}
-
+// A row that its team holds.
 void move_held()
 {
     VAL a[DT_PER16], b[DT_PER16];
-    get_held(0, a);
-    get_held(1, b);
-    if (is_turned)
-        [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-            vec2 v = turn_by(a[i], b[i], held_turn[i]);
-            a[i] = v.x;
-            b[i] = v.y;
-        }
+    turn_held(a, b);
     put_block(share.lane * DT_PER16, a);
     put_block(share.lane * DT_PER16 + p.pairs, b);
 }
@@ -265,11 +182,6 @@ void place_row(uint row)
     if (p.offset != 0ul)
         first = AT(I32Buf, p.offset, 4, int64_t(batch) * p.offset_stride);
     angle_unit = float(int(at) + first) * p.scale;
-}
-
-float norm_factor(float squares, uint team)
-{
-    return inversesqrt(team_join(squares, 1u, team) / float(p.size) + part.eps);
 }
 
 void main()
