@@ -16,6 +16,7 @@ struct node;
 enum group_kind {
     GROUP_NONE,
     GROUP_QMM,      /* quantized products of one input */
+    GROUP_ATTN,     /* the heads of an attention, and it; found before GROUP_HEADS */
     GROUP_HEADS,    /* norm, rope, cache update of the heads of queries, keys and values */
     GROUP_ADD_NORM, /* a sum and its norm */
     GROUP_EMBED,    /* rows of a packed table, unpacked */
@@ -43,6 +44,13 @@ enum {
 enum { HEADS_NORM, HEADS_VIEW, HEADS_VIEW2, HEADS_ROPE, HEADS_UPDATE, HEADS_SLOTS };
 #define GROUP_MAX_HEADS 3
 
+/* GROUP_ATTN: three parts as in GROUP_HEADS, of queries, keys and values, then
+ *   [KEYS = Slice(second SliceUpdate)], [VALUES = Slice(third)], SDPA(queries, keys, values, ...).
+ * Nobody else reads the queries. Bounds of slices and updates are no part of the structure. A
+ * backend that takes the group may need more than one dispatch for it; it counts the row
+ * ATTN_HEADS itself. */
+enum { ATTN_KEYS = GROUP_MAX_HEADS * HEADS_SLOTS, ATTN_VALUES, ATTN_SDPA };
+
 /* GROUP_ADD_NORM: Add -> RMSNorm. */
 enum { ADD_NORM_ADD, ADD_NORM_NORM };
 
@@ -50,8 +58,9 @@ enum { ADD_NORM_ADD, ADD_NORM_NORM };
  * the same indices, -> Quantize, which unpacks them. */
 enum { EMBED_GATHER, EMBED_VIEW = EMBED_GATHER + 3, EMBED_UNPACK = EMBED_VIEW + 3 };
 
-#define GROUP_SLOTS (GROUP_MAX_HEADS * HEADS_SLOTS)
+#define GROUP_SLOTS (ATTN_SDPA + 1)
 static_assert(GROUP_SLOTS > QMM_LAST, "every kind finds room");
+static_assert(GROUP_SLOTS <= 32, "struct group has a bit for each");
 
 /* Arrays that enter a group: x, norm weight, three per product, residual. Heads need fewer. */
 #define GROUP_MAX_IN (3 + 3 * GROUP_MAX_PRODUCTS)

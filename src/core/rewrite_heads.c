@@ -1,4 +1,4 @@
-/* Groups of the heads of an attention: GROUP_HEADS. */
+/* Groups of the heads of an attention, with it or without: GROUP_ATTN, GROUP_HEADS. */
 #include "core/rewrite_find.h"
 
 #include <string.h>
@@ -73,17 +73,15 @@ static bool are_turned_alike(const struct node *a, const struct node *b)
     return same;
 }
 
-/* The update of the cache of which a is what is used of it. */
+/* The update of the cache of which a is what is used of it; of a full one that is all. */
 static uint16_t cache_update_of(const struct rw_search *s, const struct arr *a)
 {
-    uint16_t slice = rw_producer(s, a);
+    uint16_t at = rw_producer(s, a);
 
-    if (slice == PLAN_NO_NODE || rw_node(s, slice)->op != OP_SLICE)
-        return PLAN_NO_NODE;
-    uint16_t update = rw_producer(s, rw_node(s, slice)->in[0]);
-    return rw_is_free(s, update, OP_SLICE_UPDATE) &&
-                   updates_with(rw_node(s, update), rw_node(s, update)->in[1])
-               ? update
+    if (at != PLAN_NO_NODE && rw_node(s, at)->op == OP_SLICE)
+        at = rw_producer(s, rw_node(s, at)->in[0]);
+    return rw_is_free(s, at, OP_SLICE_UPDATE) && updates_with(rw_node(s, at), rw_node(s, at)->in[1])
+               ? at
                : PLAN_NO_NODE;
 }
 
@@ -126,29 +124,77 @@ static bool add_values(const struct rw_search *s, struct rewrite_match *m, const
     return true;
 }
 
-static void match_attention(struct rw_search *s, uint16_t sdpa)
+/* The three parts of the heads of an attention. */
+static bool add_heads(const struct rw_search *s, struct rewrite_match *m, uint16_t sdpa)
 {
     const struct node *n = rw_node(s, sdpa);
+
+    if (!add_queries(s, m, n->in[0]) || !add_keys(s, m, n->in[1]) || !add_values(s, m, n->in[2]) ||
+        m->member[HEADS_SLOTS + HEADS_UPDATE] == m->member[2 * HEADS_SLOTS + HEADS_UPDATE])
+        return false;
+    rw_take(m, REWRITE_ROPE_CACHE);
+    rw_take(m, REWRITE_HEADS_SIBLINGS);
+    return true;
+}
+
+static bool merges_heads(void)
+{
+    return rewrite_on(REWRITE_HEADS_SIBLINGS) && rewrite_on(REWRITE_ROPE_CACHE);
+}
+
+static void match_heads(struct rw_search *s, uint16_t sdpa)
+{
     struct rewrite_match m = rw_empty(GROUP_HEADS);
 
-    if (!add_queries(s, &m, n->in[0]) || !add_keys(s, &m, n->in[1]) || !add_values(s, &m, n->in[2]))
+    if (!add_heads(s, &m, sdpa))
         return;
     uint16_t place =
         MAX(m.member[HEADS_SLOTS + HEADS_UPDATE], m.member[2 * HEADS_SLOTS + HEADS_UPDATE]);
-    if (!rw_can_run_at(s, &m, place))
+    if (rw_can_run_at(s, &m, place))
+        rw_accept(s, &m, place);
+}
+
+/* What is used of a cache, if that is not all of it. */
+static bool add_used(const struct rw_search *s, struct rewrite_match *m, int slot,
+                     const struct arr *a)
+{
+    uint16_t at = rw_producer(s, a);
+
+    if (rw_is_free(s, at, OP_SLICE))
+        m->member[slot] = at;
+    return m->member[slot] != PLAN_NO_NODE || rw_is_free(s, at, OP_SLICE_UPDATE);
+}
+
+/* The heads with the attention itself. Its queries are for nobody else: they are never stored. */
+static void match_attention(struct rw_search *s, uint16_t sdpa)
+{
+    struct rewrite_match m = rw_empty(GROUP_ATTN);
+    const struct node *n = rw_node(s, sdpa);
+
+    if (!add_heads(s, &m, sdpa) || !rw_is_private(s, m.member[HEADS_ROPE], 1) ||
+        !add_used(s, &m, ATTN_KEYS, n->in[1]) || !add_used(s, &m, ATTN_VALUES, n->in[2]))
         return;
-    rw_take(&m, REWRITE_ROPE_CACHE);
-    rw_take(&m, REWRITE_HEADS_SIBLINGS);
-    rw_accept(s, &m, place);
+    m.member[ATTN_SDPA] = sdpa;
+    if (rw_can_run_at(s, &m, sdpa))
+        rw_accept(s, &m, sdpa);
+}
+
+void rw_find_attn(struct rw_search *s)
+{
+    bool on = rewrite_on(REWRITE_ATTN_HEADS) && merges_heads();
+
+    for (uint16_t i = 0; i < s->run->n && on; i++)
+        if (rw_is_free(s, i, OP_SDPA))
+            match_attention(s, i);
 }
 
 void rw_find_heads(struct rw_search *s)
 {
-    bool merges = rewrite_on(REWRITE_HEADS_SIBLINGS) && rewrite_on(REWRITE_ROPE_CACHE);
+    bool merges = merges_heads();
 
     for (uint16_t i = 0; i < s->run->n && merges; i++)
-        if (rw_node(s, i)->op == OP_SDPA)
-            match_attention(s, i);
+        if (rw_is_free(s, i, OP_SDPA))
+            match_heads(s, i);
     for (uint16_t i = 0; i < s->run->n; i++)
         if (rw_is_free(s, i, OP_ROPE))
             match_rope(s, i);

@@ -5,6 +5,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 #include "core/plan.h"
+#include "core/rewrite.h"
 
 #define POISON 0xdeadull
 #define MAX_OPERANDS 16
@@ -597,11 +598,18 @@ out:
     return err;
 }
 
+/* Always one dispatch. */
+static enum err sim_attn(const struct exec *x, enum group_reason *why)
+{
+    enum err err = sim_group(x, why);
+
+    rewrite_count(1u << REWRITE_ATTN_HEADS, *why);
+    return err;
+}
+
 static const be_group_fn groups[GROUP_KIND_COUNT] = {
-    [GROUP_QMM] = sim_group,
-    [GROUP_HEADS] = sim_group,
-    [GROUP_ADD_NORM] = sim_group,
-    [GROUP_EMBED] = sim_group,
+    [GROUP_QMM] = sim_group,      [GROUP_ATTN] = sim_attn,   [GROUP_HEADS] = sim_group,
+    [GROUP_ADD_NORM] = sim_group, [GROUP_EMBED] = sim_group,
 };
 
 const struct be be_sim = {

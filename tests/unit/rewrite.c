@@ -291,8 +291,9 @@ static void test_attention(void **state)
         bool has_norm = i & 1, has_view = i & 2;
         make_attention(out, has_norm, has_view, false);
         eval_and_drop(out, 3);
-        assert_int_equal(steps(), 4); /* the group, two slices, the attention */
+        assert_int_equal(steps(), 1);
     }
+    assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 4);
     assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
     make_attention(out, true, true, true);
@@ -300,6 +301,64 @@ static void test_attention(void **state)
     assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 4); /* two groups of their own */
     steps();
+}
+
+static void test_heads_without_their_attention(void **state)
+{
+    struct sim_arr out[3];
+
+    (void)state;
+    gate_set_int(GATE_PLAN_ATTN_HEADS, 0);
+    for (int i = 0; i < 4; i++) {
+        bool has_norm = i & 1, has_view = i & 2;
+        make_attention(out, has_norm, has_view, false);
+        eval_and_drop(out, 3);
+        assert_int_equal(steps(), 4); /* the group, two slices, the attention */
+    }
+    gate_set_int(GATE_PLAN_ATTN_HEADS, 1);
+    assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 0);
+    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
+}
+
+/* Queries that somebody else reads are stored; what keys and values hold may be read by all. */
+static void test_attention_that_shares(void **state)
+{
+    struct sim_arr x = sim_leaf(&heads, DT_FLOAT32, 3);
+    struct sim_arr cache = sim_leaf(&cache_shape, DT_FLOAT32, 4), q = rope_of(x, true);
+    struct sim_arr k = rope_of(x, true), out[4];
+
+    (void)state;
+    out[1] = update_of(k, &cache);
+    out[2] = update_of(x, &cache);
+    out[0] = attention(q, out[1], out[2]);
+    out[3] = q;
+    sim_drop(&k);
+    sim_drop(&x);
+    sim_drop(&cache);
+    eval_and_drop(out, 4);
+    assert_int_equal(steps(), 4);
+    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 1);
+    assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 0);
+    make_attention(out, true, true, false);
+    out[3] = make(OP_SDPA, &heads, out, 3);
+    eval_and_drop(out, 4);
+    assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 1);
+    steps();
+}
+
+/* Caches that nobody keeps stay inside. */
+static void test_attention_alone(void **state)
+{
+    struct sim_arr out[3];
+
+    (void)state;
+    make_attention(out, true, true, false);
+    sim_drop(&out[1]);
+    sim_drop(&out[2]);
+    eval_and_drop(out, 1);
+    assert_int_equal(steps(), 1);
+    assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 1);
 }
 
 static void test_add_and_norm(void **state)
@@ -550,6 +609,9 @@ int main(void)
         TEST(test_gate_that_others_read_stays),
         TEST(test_heads),
         TEST(test_attention),
+        TEST(test_heads_without_their_attention),
+        TEST(test_attention_that_shares),
+        TEST(test_attention_alone),
         TEST(test_add_and_norm),
         TEST(test_embedding),
         TEST(test_embedding_with_other_rows),
