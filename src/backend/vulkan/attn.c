@@ -1,5 +1,5 @@
 /* Attention: operands that the kernels can read, the choice among them, the dispatch. */
-#include "backend/common/attn.h"
+#include "backend/vulkan/attn.h"
 
 #include <stdio.h>
 
@@ -18,33 +18,18 @@
 #define SOFTWARE_MAX_STEPS 1024
 #define SOFTWARE_MAX_KEYS 8192
 
-struct job {
-    const struct exec *x;
-    struct attn a;
-    const struct arr *in[3]; /* q, k, v as the kernels read them */
-    struct arr *copy[3];     /* owned, where they could not */
-    bool is_wide;
-    struct vk_enc *enc;
-    struct sdpa_args args;
-};
-
 /* ---- operands ---- */
-
-static bool fits_i32(int64_t v)
-{
-    return v >= -INT32_MAX && v <= INT32_MAX;
-}
 
 static bool is_readable(const struct arr *a)
 {
     bool ok = a->strides[3] == 1 || a->shape[3] <= 1;
 
     for (int i = 0; i < 3; i++)
-        ok &= fits_i32(a->strides[i]) || a->shape[i] <= 1;
+        ok &= attn_fits_i32(a->strides[i]) || a->shape[i] <= 1;
     return ok;
 }
 
-static enum err make_readable(struct job *j, int i)
+static enum err make_readable(struct attn_job *j, int i)
 {
     struct strm *s = j->x->strm;
     struct shp shape;
@@ -62,7 +47,7 @@ out:
     return err;
 }
 
-static enum err set_mask(struct job *j)
+static enum err set_mask(struct attn_job *j)
 {
     const struct arr *m = j->a.mask;
     struct sdpa_mask mask;
@@ -79,7 +64,7 @@ out:
     return err;
 }
 
-static enum err bind(struct job *j)
+static enum err bind(struct attn_job *j)
 {
     struct sdpa_args *a = &j->args;
     const int64_t *q = j->in[0]->strides, *k = j->in[1]->strides, *v = j->in[2]->strides;
@@ -105,7 +90,7 @@ out:
     return err;
 }
 
-static uint32_t flags_of(const struct job *j)
+static uint32_t flags_of(const struct attn_job *j)
 {
     const struct arr *m = j->a.mask;
     uint32_t mask = !m ? 0 : m->dtype == DT_BOOL ? SDPA_MASK_BOOL : SDPA_MASK_ADD;
@@ -116,21 +101,13 @@ static uint32_t flags_of(const struct job *j)
 
 /* ---- how a kernel would run it ---- */
 
-struct plan {
-    enum kern_id kern;
-    uint32_t spec[VK_MAX_SPEC];
-    int n_spec;
-    uint32_t items, splits; /* workgroups, times parts of the keys */
-    size_t part_bytes;      /* of one workgroup's part */
-};
-
 /* Rows of a kv head: its query heads at all positions. */
-static int64_t rows_of(const struct job *j)
+static int64_t rows_of(const struct attn_job *j)
 {
     return (int64_t)j->a.group * j->a.n_q;
 }
 
-static uint32_t tiles_of(const struct job *j, uint32_t rows)
+static uint32_t tiles_of(const struct attn_job *j, uint32_t rows)
 {
     return (uint32_t)(j->a.batch * j->a.n_kv * ceil_div(rows_of(j), rows));
 }
@@ -138,7 +115,8 @@ static uint32_t tiles_of(const struct job *j, uint32_t rows)
 /* Constants 0 to 2 are the workgroup size, 3 the flags; then four of the kernel's own and the
  * heads.
  */
-static void set_spec(struct plan *p, const struct job *j, uint32_t workgroup, const uint32_t own[4])
+static void set_spec(struct attn_plan *p, const struct attn_job *j, uint32_t workgroup,
+                     const uint32_t own[4])
 {
     uint32_t spec[] = { workgroup,
                         1,
@@ -161,20 +139,22 @@ static void set_spec(struct plan *p, const struct job *j, uint32_t workgroup, co
 struct rows_plan {
     uint32_t lanes; /* of a key */
     uint32_t rows, unroll, workgroup, subgroups;
+    uint32_t shared; /* bytes of memory */
 };
 
-static bool rows_fit(struct rows_plan *r, const struct job *j)
+static bool rows_fit(struct rows_plan *r, const struct attn_job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
     uint32_t floats = 2 * SDPA_SPLITS;
 
     r->subgroups = (uint32_t)ceil_div(r->workgroup, dev->min_subgroup);
     floats += r->subgroups * ((uint32_t)j->a.v_dim + 2);
-    return 4 * (r->rows * floats + 1) <= dev->shared_memory;
+    r->shared = 4 * (r->rows * floats + 1);
+    return r->shared <= dev->shared_memory;
 }
 
 /* Enough parts of the keys to occupy the device, each with a step's worth of keys. */
-static uint32_t split_keys(const struct rows_plan *r, const struct job *j, uint32_t items)
+static uint32_t split_keys(const struct rows_plan *r, const struct attn_job *j, uint32_t items)
 {
     const struct vk_limits *dev = vk_limits_get();
     uint32_t steps = (uint32_t)ceil_div(j->a.n_k, r->workgroup / r->lanes);
@@ -186,7 +166,7 @@ static uint32_t split_keys(const struct rows_plan *r, const struct job *j, uint3
 }
 
 /* Threads of a workgroup: where splitting alone does not keep loops short enough, more. */
-static uint32_t rows_workgroup(const struct job *j, uint32_t lanes)
+static uint32_t rows_workgroup(const struct attn_job *j, uint32_t lanes)
 {
     const struct vk_limits *dev = vk_limits_get();
     uint32_t size = MAX(launch_workgroup(), dev->max_subgroup);
@@ -197,7 +177,7 @@ static uint32_t rows_workgroup(const struct job *j, uint32_t lanes)
     return size;
 }
 
-static uint32_t unroll_of(const struct rows_plan *r, const struct job *j, uint32_t splits)
+static uint32_t unroll_of(const struct rows_plan *r, const struct attn_job *j, uint32_t splits)
 {
     int64_t steps = ceil_div(ceil_div(j->a.n_k, splits), r->workgroup / r->lanes);
 
@@ -206,7 +186,7 @@ static uint32_t unroll_of(const struct rows_plan *r, const struct job *j, uint32
     return steps == 2 || r->rows > 4 ? 2 : 4;
 }
 
-static void plan_rows(struct plan *p, const struct job *j)
+void attn_plan_rows(struct attn_plan *p, const struct attn_job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
     int64_t per16 = 16 / (int64_t)dt_size((enum dtype)j->in[0]->dtype);
@@ -221,20 +201,22 @@ static void plan_rows(struct plan *p, const struct job *j)
         r.workgroup /= 2;
     while (!rows_fit(&r, j) && r.rows > 1)
         r.rows /= 2;
-    *p = (struct plan){ .kern = KERN_ATTN_ROWS, .items = tiles_of(j, r.rows) };
+    *p = (struct attn_plan){
+        .kern = KERN_ATTN_ROWS, .items = tiles_of(j, r.rows), .rows = r.rows, .shared = r.shared
+    };
     p->splits = split_keys(&r, j, p->items);
     p->part_bytes = r.rows * ((size_t)j->a.v_dim + 2) * sizeof(float);
     set_spec(p, j, r.workgroup,
              (uint32_t[]){ r.lanes, unroll_of(&r, j, p->splits), r.rows, r.subgroups });
 }
 
-static enum variant_reason judge_rows(struct plan *p, const struct job *j)
+static enum variant_reason judge_rows(struct attn_plan *p, const struct attn_job *j)
 {
-    plan_rows(p, j);
+    attn_plan_rows(p, j);
     return VARIANT_FITS;
 }
 
-static enum variant_reason judge_decode(struct plan *p, const struct job *j)
+static enum variant_reason judge_decode(struct attn_plan *p, const struct attn_job *j)
 {
     if (!j->is_wide)
         return VARIANT_LAYOUT;
@@ -252,7 +234,7 @@ static enum variant_reason judge_decode(struct plan *p, const struct job *j)
 /* Fewer rows of a kv head leave most of a tile empty. */
 #define MIN_TILE_ROWS 16
 
-static bool suits_tiles(const struct job *j)
+static bool suits_tiles(const struct attn_job *j)
 {
     if (vk_limits_get()->is_software && j->a.n_k > SOFTWARE_MAX_KEYS)
         return false;
@@ -265,7 +247,7 @@ static uint32_t chunk_pitch(int32_t size, uint32_t edge)
 }
 
 /* Shared memory of attn_coop.comp. */
-static uint32_t coop_bytes(const struct job *j, uint32_t edge)
+static uint32_t coop_bytes(const struct attn_job *j, uint32_t edge)
 {
     uint32_t pitch_k = chunk_pitch(j->a.dim, edge), pitch_v = chunk_pitch(j->a.v_dim, edge);
     uint32_t keys = COOP_KEYS * edge, rows = COOP_SUBGROUPS * edge;
@@ -274,7 +256,7 @@ static uint32_t coop_bytes(const struct job *j, uint32_t edge)
     return 16 * (staged + rows * (keys / 4 + 1 + edge / 4 + 1));
 }
 
-static enum variant_reason judge_coop(struct plan *p, const struct job *j)
+static enum variant_reason judge_coop(struct attn_plan *p, const struct attn_job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
     enum dtype type = (enum dtype)j->in[0]->dtype;
@@ -302,7 +284,7 @@ struct tile_plan {
 };
 
 /* Shared memory of attn_tiled.comp. */
-static uint32_t tiled_bytes(const struct tile_plan *t, const struct job *j)
+static uint32_t tiled_bytes(const struct tile_plan *t, const struct attn_job *j)
 {
     uint32_t pitch_k = (uint32_t)ceil_div(j->a.dim, 4) | 1;
     uint32_t pitch_v = (uint32_t)ceil_div(j->a.v_dim, 4) | 1;
@@ -311,7 +293,7 @@ static uint32_t tiled_bytes(const struct tile_plan *t, const struct job *j)
     return 16 * (rows * pitch_k + keys * MAX(pitch_k, pitch_v)) + 4 * rows * (keys + 1);
 }
 
-static enum variant_reason judge_tiled(struct plan *p, const struct job *j)
+static enum variant_reason judge_tiled(struct attn_plan *p, const struct attn_job *j)
 {
     const struct vk_limits *dev = vk_limits_get();
     struct tile_plan t = { MIN(16, dev->min_subgroup), 8, 4, 2 };
@@ -326,7 +308,7 @@ static enum variant_reason judge_tiled(struct plan *p, const struct job *j)
         t.keys = 1;
     if (tiled_bytes(&t, j) > dev->shared_memory || t.tx * t.ty < dev->max_subgroup)
         return VARIANT_DEVICE;
-    *p = (struct plan){ .kern = KERN_ATTN_TILED, .splits = 1 };
+    *p = (struct attn_plan){ .kern = KERN_ATTN_TILED, .splits = 1 };
     p->items = tiles_of(j, t.ty * t.rows);
     set_spec(p, j, t.tx * t.ty, (uint32_t[]){ t.tx, t.ty, t.rows, t.keys });
     return VARIANT_FITS;
@@ -336,7 +318,7 @@ static enum variant_reason judge_tiled(struct plan *p, const struct job *j)
 
 static const struct variant {
     enum variant_id id;
-    enum variant_reason (*judge)(struct plan *out, const struct job *j);
+    enum variant_reason (*judge)(struct attn_plan *out, const struct attn_job *j);
 } variants[] = {
     { VARIANT_SDPA_DECODE, judge_decode },
     { VARIANT_SDPA_PREFILL_COOP, judge_coop },
@@ -346,14 +328,15 @@ static const struct variant {
 
 static void describe(char *text, size_t size, const void *data)
 {
-    const struct job *j = data;
+    const struct attn_job *j = data;
 
     snprintf(text, size, "%s, heads %d of %d x %d, %d queries, %d keys%s",
              dt_name((enum dtype)j->in[0]->dtype), j->a.heads, j->a.n_kv, j->a.dim, j->a.n_q,
              j->a.n_k, j->is_wide ? "" : ", not aligned");
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct plan *plan, const struct job *j)
+static enum err choose(const struct vk_pipe **pipe, struct attn_plan *plan,
+                       const struct attn_job *j)
 {
     struct variant_problem problem = {
         describe, j, "queries x keys x heads x dim", { j->a.n_q, j->a.n_k, j->a.heads, j->a.dim }
@@ -369,33 +352,34 @@ static enum err choose(const struct vk_pipe **pipe, struct plan *plan, const str
     return err;
 }
 
-/* Memory for the parts of several workgroups, and counters at 0. */
-static enum err set_parts(struct job *j, const struct plan *p)
+enum err attn_parts(struct vk_enc *e, uint64_t *parts, uint64_t *counters,
+                    const struct attn_plan *p)
 {
+    static const char few[16 * SDPA_COUNTER_BYTES];
     size_t size = (size_t)p->items * SDPA_COUNTER_BYTES;
-    void *zeros = mem_alloc(size);
-    enum err err = zeros ? ERR_OK : ERR_NO_MEMORY;
+    void *many = size > sizeof few ? mem_alloc(size) : NULL;
+    enum err err = size > sizeof few && !many ? ERR_NO_MEMORY : ERR_OK;
 
     if (!err)
-        err = vk_enc_args(j->enc, &j->args.counters, zeros, size);
-    mem_free(zeros);
+        err = vk_enc_args(e, counters, many ? many : few, size);
+    mem_free(many);
     if (!err)
-        err = vk_enc_scratch(j->enc, &j->args.parts, (size_t)p->items * p->splits * p->part_bytes);
+        err = vk_enc_scratch(e, parts, (size_t)p->items * p->splits * p->part_bytes);
     return err;
 }
 
-static enum err run(struct job *j)
+static enum err run(struct attn_job *j)
 {
     struct sdpa_args *a = &j->args;
     const struct vk_pipe *pipe;
-    struct plan plan;
+    struct attn_plan plan;
     enum err err;
 
     TRY(choose(&pipe, &plan, j));
     a->splits = plan.splits;
     a->n_items = plan.items;
     if (plan.splits > 1)
-        TRY(set_parts(j, &plan));
+        TRY(attn_parts(j->enc, &a->parts, &a->counters, &plan));
     TRY(vk_enc_dispatch(j->enc, pipe, a, sizeof *a,
                         launch_grid((uint64_t)plan.items * plan.splits)));
 out:
@@ -404,7 +388,7 @@ out:
 
 enum err vk_sdpa(const struct exec *x)
 {
-    struct job j = { .x = x };
+    struct attn_job j = { .x = x };
     enum err err = attn_alloc(x->out[0], x->strm->be);
 
     if (err || !x->out[0]->size)

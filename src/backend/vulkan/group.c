@@ -1,9 +1,11 @@
 #include "backend/vulkan/group.h"
 
 #include "backend/common/families.h"
+#include "backend/vulkan/attn.h"
 #include "backend/vulkan/norm.h"
 #include "backend/vulkan/qmm.h"
 #include "backend/vulkan/rope.h"
+#include "core/rewrite.h"
 
 static bool is_dense(const struct arr *a)
 {
@@ -235,31 +237,174 @@ static void fill_part(struct vk_rope_part *part, const struct heads *h)
     }
 }
 
-static enum err run_heads(const struct exec *x, enum group_reason *why)
+/* The parts as they are there, without a place to go to. */
+static void make_heads(struct vk_rope *r, struct heads *h, const struct group *g)
 {
-    const struct node *rope = x->group->node[HEADS_ROPE];
+    const struct node *rope = g->node[HEADS_ROPE];
     const struct rope_params *p = rope->params;
     const struct arr *out = &rope->out[0];
-    struct vk_rope r = { .p = p,
-                         .offset = p->has_offset ? rope->in[1] : NULL,
-                         .freqs = p->has_freqs ? rope->in[1 + p->has_offset] : NULL,
-                         .batch = (uint32_t)out->shape[0],
-                         .positions = (uint32_t)out->shape[2],
-                         .size = (uint32_t)out->shape[3] };
-    struct heads h;
+
+    *r = (struct vk_rope){ .p = p,
+                           .offset = p->has_offset ? rope->in[1] : NULL,
+                           .freqs = p->has_freqs ? rope->in[1 + p->has_offset] : NULL,
+                           .batch = (uint32_t)out->shape[0],
+                           .positions = (uint32_t)out->shape[2],
+                           .size = (uint32_t)out->shape[3] };
+    for (int i = 0; i < GROUP_MAX_HEADS; i++)
+        if (heads_of(&h[r->n_parts], g, i)) {
+            fill_part(&r->part[r->n_parts], &h[r->n_parts]);
+            r->n_parts++;
+        }
+}
+
+static enum err run_heads(const struct exec *x, enum group_reason *why)
+{
+    struct heads h[GROUP_MAX_HEADS];
+    struct vk_rope r;
     struct vk_enc *e;
     enum err err = ERR_OK;
 
     if ((*why = judge_heads(x->group)) != GROUP_TAKEN)
         return ERR_OK;
-    for (int i = 0; i < GROUP_MAX_HEADS; i++) {
-        if (!heads_of(&h, x->group, i))
-            continue;
-        fill_part(&r.part[r.n_parts], &h);
-        TRY(place_heads(&r.part[r.n_parts++], x, &h));
-    }
+    make_heads(&r, h, x->group);
+    for (int i = 0; i < r.n_parts; i++)
+        TRY(place_heads(&r.part[i], x, &h[i]));
     TRY(vk_enc_get(&e, x->strm));
     err = vk_rope_encode(e, &r);
+out:
+    return err;
+}
+
+/* ---- heads and their attention ---- */
+
+enum { QUERIES, KEYS, VALUES };
+
+/* The slice, or without one the whole cache, ends with the position that the update adds, and that
+ * is all of the update. */
+static bool ends_with_update(const struct node *slice, const struct node *update)
+{
+    const struct slice_params *all = slice ? slice->params : NULL;
+    const struct slice_update_params *u = update->params;
+    const int32_t *cache = update->out[0].shape, *part = update->in[1]->shape;
+    const int32_t *used = slice ? slice->out[0].shape : cache;
+    bool ends = u->region.start[2] + 1 == used[2] && part[2] == 1;
+
+    for (int i = 0; i < 4; i++) {
+        ends &= !all || (all->start[i] == 0 && all->step[i] == 1);
+        ends &= i == 2 || (part[i] == cache[i] && used[i] == cache[i]);
+    }
+    return ends;
+}
+
+static enum group_reason judge_attn(const struct group *g, const struct vk_rope *r)
+{
+    const struct sdpa_params *p = g->node[ATTN_SDPA]->params;
+    const struct vk_rope_part *q = &r->part[QUERIES], *k = &r->part[KEYS];
+
+    if (r->positions != 1 || !g->node[ATTN_SDPA]->out[0].size)
+        return GROUP_SIZE;
+    if (p->has_mask || (q->is_normed && k->is_normed && q->eps != k->eps))
+        return GROUP_PARAMS;
+    return ends_with_update(g->node[ATTN_KEYS], g->node[HEADS_SLOTS + HEADS_UPDATE]) &&
+                   ends_with_update(g->node[ATTN_VALUES], g->node[2 * HEADS_SLOTS + HEADS_UPDATE])
+               ? GROUP_TAKEN
+               : GROUP_PARAMS;
+}
+
+/* A node of the group as a step of its own. */
+static struct exec exec_of(const struct exec *x, const struct node *n, struct arr **out)
+{
+    *out = &n->out[0];
+    return (struct exec){
+        .strm = x->strm, .node = n, .in = n->in, .n_in = n->n_in, .out = out, .n_out = 1
+    };
+}
+
+static enum err run_alone(const struct exec *x, int slot)
+{
+    const struct node *n = x->group->node[slot];
+    struct arr *out;
+
+    if (!n)
+        return ERR_OK;
+    struct exec own = exec_of(x, n, &out);
+    return x->strm->be->families[op_table[n->op].family](&own);
+}
+
+/* Heads first, then the attention. Where this fails its nodes alone would, too. */
+static enum err run_apart(const struct exec *x, struct vk_enc *e, struct vk_rope *r,
+                          const struct heads *h)
+{
+    enum err err;
+
+    TRY(place_heads(&r->part[QUERIES], x, &h[QUERIES]));
+    TRY(vk_rope_encode(e, r));
+    TRY(run_alone(x, ATTN_KEYS));
+    TRY(run_alone(x, ATTN_VALUES));
+    err = run_alone(x, ATTN_SDPA);
+out:
+    return err == ERR_UNSUPPORTED ? ERR_RUNTIME : err;
+}
+
+static enum err run_together(const struct exec *x, struct vk_enc *e, const struct vk_rope *r,
+                             enum group_reason *why)
+{
+    struct arr *out;
+    struct exec sdpa = exec_of(x, x->group->node[ATTN_SDPA], &out);
+    enum err err;
+
+    TRY(vk_attn_heads(e, &(struct vk_attn_heads){ &sdpa, r }, why));
+    for (int slot = ATTN_KEYS; slot <= ATTN_VALUES && *why == GROUP_TAKEN; slot++)
+        if (group_wants(x->group, slot))
+            TRY(run_alone(x, slot));
+out:
+    return err;
+}
+
+/* What stays inside the group lives as long as its inputs. */
+static enum err hold_inner(const struct exec *x)
+{
+    static const int slots[] = { HEADS_ROPE, HEADS_SLOTS + HEADS_UPDATE,
+                                 2 * HEADS_SLOTS + HEADS_UPDATE };
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
+        struct arr *a = &x->group->node[slots[i]]->out[0];
+        if (a->buf && !group_wants(x->group, slots[i]))
+            TRY(x->strm->be->hold(x->strm, &a->buf, 1));
+    }
+out:
+    return err;
+}
+
+static void count_attn(const struct exec *x, enum group_reason why)
+{
+    if (!x->strm->rehearsing)
+        rewrite_count(1u << REWRITE_ATTN_HEADS, why);
+}
+
+static enum err run_attn(const struct exec *x, enum group_reason *why)
+{
+    struct heads h[GROUP_MAX_HEADS];
+    struct vk_rope r;
+    struct vk_enc *e;
+    enum err err = ERR_OK;
+
+    if ((*why = judge_heads(x->group)) != GROUP_TAKEN) {
+        count_attn(x, *why);
+        return ERR_OK;
+    }
+    make_heads(&r, h, x->group);
+    for (int i = KEYS; i <= VALUES; i++)
+        TRY(place_heads(&r.part[i], x, &h[i]));
+    TRY(vk_enc_get(&e, x->strm));
+    enum group_reason together = judge_attn(x->group, &r);
+    if (together == GROUP_TAKEN)
+        TRY(run_together(x, e, &r, &together));
+    count_attn(x, together);
+    if (together != GROUP_TAKEN)
+        TRY(run_apart(x, e, &r, h));
+    err = hold_inner(x);
 out:
     return err;
 }
@@ -380,8 +525,6 @@ out:
 /* ---- */
 
 const be_group_fn vk_groups[GROUP_KIND_COUNT] = {
-    [GROUP_QMM] = run_product,
-    [GROUP_HEADS] = run_heads,
-    [GROUP_ADD_NORM] = run_add_norm,
-    [GROUP_EMBED] = run_embed,
+    [GROUP_QMM] = run_product,       [GROUP_ATTN] = run_attn,   [GROUP_HEADS] = run_heads,
+    [GROUP_ADD_NORM] = run_add_norm, [GROUP_EMBED] = run_embed,
 };

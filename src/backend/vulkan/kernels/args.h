@@ -328,6 +328,39 @@ struct sdpa_args {
 #define SDPA_COUNTER_BYTES 64 /* each in a cache line of its own */
 #define SDPA_SPLITS 64        /* at most */
 
+/* ---- attention of one new position whose heads come straight from the products: attn_rows.comp
+ * with HEADS. k and v are the caches; the last of the n_k keys is not in them yet. What is not
+ * needed at once lies in memory, because reading it takes as long as reading a row. ---- */
+struct attn_heads_more {
+    A_ADDR sinks, parts, counters; /* as in sdpa_args */
+    A_ADDR offset;                 /* of positions, one for each batch; 0: first */
+    A_I64 table_stride, offset_stride;
+    A_I32 sinks_stride;
+    A_I32 q_batch, k_batch, v_batch; /* of the new rows */
+    A_I32 keys_batch, values_batch;  /* of the caches */
+    A_I32 first;
+    A_F32 position_scale;
+    A_U32 size;
+    A_U32 reserved;
+};
+
+#define HEADS_NORM_Q 256u /* beside the flags of rope.comp */
+#define HEADS_NORM_K 512u
+
+struct attn_heads_args {
+    A_ADDR k, v, dst;
+    A_ADDR q_row, k_row, v_row; /* head 0 of the new position */
+    A_ADDR q_weight, k_weight;  /* of the norms; 0: none */
+    A_ADDR table;               /* as in rope_args */
+    A_ADDR more;                /* attn_heads_more in memory */
+    A_I32 k_head, k_pos, v_head, v_pos;
+    A_I32 q_row_head, k_row_head, v_row_head;
+    A_U32 n_kv, n_k;
+    A_U32 splits;
+    A_F32 scale;
+    A_F32 eps; /* of the norms */
+};
+
 /* The second half of it in blocks (block.glsl), for rows with parts. A unit is 8 bytes; lengths and
  * strides are in units. */
 #define SOFTMAX_BLOCK_LOADS 16 /* of a lane */
@@ -498,6 +531,8 @@ static_assert(sizeof(struct rope_part) == 104, "padding");
 static_assert(sizeof(struct rope_args) == 88, "padding");
 static_assert(sizeof(struct sdpa_mask) == 40, "padding");
 static_assert(sizeof(struct sdpa_args) == 128, "padding");
+static_assert(sizeof(struct attn_heads_more) == 88, "padding");
+static_assert(sizeof(struct attn_heads_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");

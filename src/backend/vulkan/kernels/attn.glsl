@@ -1,7 +1,20 @@
 // Shared by the attention kernels: masks, the end of a row. Scores are kept in units of log2, so that
 // exp2 does.
 //
-// The includer declares ARGS(sdpa_args), FLAGS (SDPA_*), GROUP (query heads of a kv head) and DV.
+// The includer declares ARGS(sdpa_args), FLAGS (SDPA_*), GROUP (query heads of a kv head) and DV. With
+// HEADS defined it declares ARGS(attn_heads_args) and `more` of its memory: one query, no mask.
+#ifdef HEADS
+#define N_Q 1u
+#define MASK_ADDR 0ul
+#define SINKS_ADDR more.sinks
+#define SINKS_STRIDE more.sinks_stride
+#else
+#define N_Q p.n_q
+#define MASK_ADDR p.mask
+#define SINKS_ADDR p.sinks
+#define SINKS_STRIDE p.sinks_stride
+#endif
+
 const bool CAUSAL = (FLAGS & SDPA_CAUSAL) != 0u;
 const bool MASK_BOOL = (FLAGS & SDPA_MASK_BOOL) != 0u;
 const bool MASK_ADD = (FLAGS & SDPA_MASK_ADD) != 0u;
@@ -39,19 +52,19 @@ uint head_of(uint kv, uint row)
 // Keys that a position sees, from 0.
 uint keys_of(uint position)
 {
-    return CAUSAL ? min(position + 1u + p.n_k - p.n_q, p.n_k) : p.n_k;
+    return CAUSAL ? min(position + 1u + p.n_k - N_Q, p.n_k) : p.n_k;
 }
 
 // Offset of a row of the mask, in elements.
 int64_t mask_row(uint batch, uint head, uint position)
 {
-    MaskArgs a = MaskArgs(p.mask);
+    MaskArgs a = MaskArgs(MASK_ADDR);
     return int64_t(batch) * a.m.batch + int64_t(head) * a.m.head + int64_t(position) * a.m.query;
 }
 
 float masked(float score, int64_t row, uint key)
 {
-    MaskArgs a = MaskArgs(p.mask);
+    MaskArgs a = MaskArgs(MASK_ADDR);
     int64_t at = row + int64_t(key) * a.m.key;
     if (MASK_BOOL)
         return AT(U8Buf, a.m.addr, 1, at) != uint8_t(0) ? score : HIDDEN;
@@ -63,11 +76,11 @@ float masked(float score, int64_t row, uint key)
 
 float sink_of(uint head)
 {
-    return dt_get(p.sinks, int64_t(head) * int64_t(p.sinks_stride)) * LOG2_E;
+    return dt_get(SINKS_ADDR, int64_t(head) * int64_t(SINKS_STRIDE)) * LOG2_E;
 }
 
 // Element 0 of a row of the result.
 int64_t dst_row(uint batch, uint head, uint position)
 {
-    return ((int64_t(batch) * p.n_q + position) * (p.n_kv * GROUP) + head) * DV;
+    return ((int64_t(batch) * N_Q + position) * (p.n_kv * GROUP) + head) * DV;
 }

@@ -5,10 +5,15 @@
 // of them per step so that loads are in flight. Every lane keeps a running maximum, weight and sum of
 // its part of the values; subgroups and then the workgroup join them. With SPLIT several workgroups
 // share the keys, and the last to finish joins their results.
+//
+// HEADS: the queries, and the last key and value, come from products; see attn_heads.glsl.
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
 #include "dtype.glsl"
+#ifdef HEADS
+#include "math.glsl"
+#endif
 #include "subgroup.glsl"
 
 layout(constant_id = 3) const uint FLAGS = 0u; // SDPA_*
@@ -20,7 +25,20 @@ layout(constant_id = 8) const uint GROUP = 1u;
 layout(constant_id = 9) const uint D = 64u;
 layout(constant_id = 10) const uint DV = 64u;
 
+#ifdef HEADS
+ARGS(attn_heads_args);
+attn_heads_more more;
+#define PARTS_ADDR more.parts
+#define COUNTERS_ADDR more.counters
+#define KEYS_BATCH more.keys_batch
+#define VALUES_BATCH more.values_batch
+#else
 ARGS(sdpa_args);
+#define PARTS_ADDR p.parts
+#define COUNTERS_ADDR p.counters
+#define KEYS_BATCH p.k_batch
+#define VALUES_BATCH p.v_batch
+#endif
 #include "attn.glsl"
 
 // Blocks of 16 bytes: block b of a lane is number b * LPK + (lane of the key) of the row.
@@ -71,38 +89,59 @@ uvec4 load_block(uint64_t row, uint block, uint n)
     return dt_pack(v);
 }
 
-void load_keys(uint first, uint end, uint stride, uint group)
+// Where a step finds its keys; those behind the end are the last one again.
+uint key_of(uint u, uint first, uint end, uint stride, uint group)
 {
-    [[unroll]] for (uint u = 0u; u < UK; u++) {
-        uint key = min(first + u * stride + group, end - 1u);
-        uint64_t k = k_rows + uint64_t(int64_t(key) * int64_t(p.k_pos) * int64_t(DT_BYTES));
-        uint64_t v = v_rows + uint64_t(int64_t(key) * int64_t(p.v_pos) * int64_t(DT_BYTES));
-        [[unroll]] for (uint b = 0u; b < HELD_K; b++)
-            keys[u * HELD_K + b] = load_block(k, b * LPK + sub, D);
-        [[unroll]] for (uint b = 0u; b < HELD_V; b++)
-            values[u * HELD_V + b] = load_block(v, b * LPK + sub, DV);
-    }
+    return min(first + u * stride + group, end - 1u);
 }
 
 uint row_number(uint r)
 {
-    return min(tile * ROWS + r, GROUP * p.n_q - 1u);
+    return min(tile * ROWS + r, GROUP * N_Q - 1u);
 }
+
+#ifdef HEADS
+#include "attn_heads.glsl"
+#else
+bool is_in_memory(uint key)
+{
+    return true;
+}
+#endif
+
+void load_keys(uint first, uint end, uint stride, uint group)
+{
+    [[unroll]] for (uint u = 0u; u < UK; u++) {
+        uint key = key_of(u, first, end, stride, group);
+        uint64_t k = k_rows + uint64_t(int64_t(key) * int64_t(p.k_pos) * int64_t(DT_BYTES));
+        uint64_t v = v_rows + uint64_t(int64_t(key) * int64_t(p.v_pos) * int64_t(DT_BYTES));
+        bool live = is_in_memory(key);
+        [[unroll]] for (uint b = 0u; b < HELD_K; b++)
+            keys[u * HELD_K + b] = live ? load_block(k, b * LPK + sub, D) : uvec4(0u);
+        [[unroll]] for (uint b = 0u; b < HELD_V; b++)
+            values[u * HELD_V + b] = live ? load_block(v, b * LPK + sub, DV) : uvec4(0u);
+    }
+}
+
+#ifndef HEADS
+uvec4 query_block(uint r, uint block)
+{
+    uint row = row_number(r);
+    int64_t at = int64_t(batch) * p.q_batch + int64_t(head_of(kv, row)) * p.q_head +
+                 int64_t(position_of(row)) * p.q_pos;
+    return load_block(p.q + uint64_t(at * int64_t(DT_BYTES)), block, D);
+}
+#endif
 
 void load_queries()
 {
-    [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-        uint row = row_number(r);
-        int64_t at = int64_t(batch) * p.q_batch + int64_t(head_of(kv, row)) * p.q_head +
-                     int64_t(position_of(row)) * p.q_pos;
-        uint64_t from = p.q + uint64_t(at * int64_t(DT_BYTES));
+    [[unroll]] for (uint r = 0u; r < ROWS; r++)
         [[unroll]] for (uint b = 0u; b < HELD_K; b++) {
             VAL v[DT_PER16];
-            dt_unpack(load_block(from, b * LPK + sub, D), v);
+            dt_unpack(query_block(r, b * LPK + sub), v);
             [[unroll]] for (uint i = 0u; i < DT_PER16; i++)
                 q[r * DIMS_K + b * DT_PER16 + i] = v[i] * (p.scale * LOG2_E);
         }
-    }
 }
 
 // ---- one step over keys ----
@@ -218,7 +257,7 @@ vec3 join_group(uint r, uint e)
 void store(uint r, uint e, vec3 v)
 {
     uint row = tile * ROWS + r;
-    if (row >= GROUP * p.n_q)
+    if (row >= GROUP * N_Q)
         return;
     uint head = head_of(kv, row);
     if (SINKS) {
@@ -235,7 +274,7 @@ void store(uint r, uint e, vec3 v)
 // First float of the part of a row that a split leaves behind.
 uint64_t part_of(uint item, uint split, uint r)
 {
-    return p.parts + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
+    return PARTS_ADDR + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
 }
 
 // All lanes of the workgroup see each other's writes to memory; then one of them makes what it sees
@@ -267,7 +306,7 @@ bool leave_part(uint item, uint split)
         }
     }
     meet();
-    CounterBuf counter = CounterBuf(p.counters + uint64_t(item) * SDPA_COUNTER_BYTES);
+    CounterBuf counter = CounterBuf(COUNTERS_ADDR + uint64_t(item) * SDPA_COUNTER_BYTES);
     if (gl_LocalInvocationIndex == 0u) {
         settle();
         is_last = atomicAdd(counter.v[0], 1u) == p.splits - 1u ? 1u : 0u;
@@ -334,15 +373,23 @@ void main()
                   gl_NumWorkGroups.y * gl_WorkGroupID.z);
     uint item = SPLIT ? number / p.splits : number;
     uint split = SPLIT ? number - item * p.splits : 0u;
+#ifdef HEADS
+    more = More(p.more).m;
+#else
     if (item >= p.n_items)
         return;
-    uint tiles = (GROUP * p.n_q + ROWS - 1u) / ROWS;
+#endif
+    uint tiles = (GROUP * N_Q + ROWS - 1u) / ROWS;
     uint head = item / tiles;
     tile = item - head * tiles;
     batch = head / p.n_kv;
     kv = head - batch * p.n_kv;
-    k_rows = p.k + uint64_t((int64_t(batch) * p.k_batch + int64_t(kv) * p.k_head) * DT_BYTES);
-    v_rows = p.v + uint64_t((int64_t(batch) * p.v_batch + int64_t(kv) * p.v_head) * DT_BYTES);
+    k_rows = p.k + uint64_t(int64_t(kv) * p.k_head * DT_BYTES);
+    v_rows = p.v + uint64_t(int64_t(kv) * p.v_head * DT_BYTES);
+    if (batch > 0u) {
+        k_rows += uint64_t(int64_t(batch) * KEYS_BATCH * DT_BYTES);
+        v_rows += uint64_t(int64_t(batch) * VALUES_BATCH * DT_BYTES);
+    }
     sub = gl_SubgroupInvocationID % LPK;
     uint group = (gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID) / LPK;
     uint stride = gl_WorkGroupSize.x / LPK;
@@ -359,10 +406,18 @@ void main()
     end = min(begin + chunk, end);
     if (begin < end)
         load_keys(begin, end, stride, group);
+#ifdef HEADS
+    bool has_new = begin < end && end == p.n_k;
+    turn_heads(has_new);
+#endif
     load_queries();
     for (uint first = begin; first < end; first += UK * stride) {
         if (first != begin)
             load_keys(first, end, stride, group);
+#ifdef HEADS
+        if (has_new)
+            take_new(first, end, stride, group);
+#endif
         [[unroll]] for (uint r = 0u; r < ROWS; r++)
             step_row(r, first, end, stride, group);
     }
