@@ -64,6 +64,9 @@ struct be_copy {
     const struct be_start *src_start, *dst_start;
 };
 
+/* What steps of a replayed graph encode (core/notes.h). */
+struct be_notes;
+
 /* Puts bytes [offset, offset + n) of a buffer at dst, front to back. */
 typedef enum err (*be_fill_fn)(void *arg, void *dst, size_t offset, size_t n);
 
@@ -151,6 +154,17 @@ struct be {
      * faster than one at a time. False: there is nothing to be gained. */
     bool (*rehearse_begin)(struct strm *s);
     void (*rehearse_end)(struct strm *s);
+
+    /* ---- notes: steps that are encoded again as they were; optional, all or none ---- */
+    enum err (*notes_new)(struct be_notes **out);
+    /* Work in flight keeps what it needs. */
+    void (*notes_free)(struct be_notes **b, struct strm *s);
+    /* What is encoded from here on is written down as one step, until the end, which gives its
+     * number, or -1 if it cannot be repeated. */
+    enum err (*notes_begin)(struct be_notes *b, struct strm *s);
+    int32_t (*notes_end)(struct be_notes *b, struct strm *s);
+    /* Encodes the step again: its arrays have the storage that they had then. */
+    enum err (*notes_repeat)(const struct be_notes *b, struct strm *s, int32_t number);
 
     /* Releases a step's slot. */
     void (*slot_free)(void *slot);

@@ -441,8 +441,7 @@ static enum err alloc_storage(struct arr *a, size_t bytes, const struct be *home
 {
     struct buf *b = a->buf;
 
-    if (b && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK &&
-        buf_is_only_held_by(b, a->node->strm->index)) {
+    if (b && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK) {
         buf_drop_mirror(b);
         return ERR_OK;
     }

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "core/eval_step.h"
 #include "core/memory.h"
+#include "core/notes.h"
 #include "core/plan.h"
 #include "core/rehearse.h"
 #include "core/rewrite.h"
@@ -157,8 +158,10 @@ static enum err run_plan(struct eval *e, struct open_stream *os, struct plan *pl
     begin = trace_span_begin();
     stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
-        prefetch_step(plan, i + 2, nodes);
-        TRY(eval_step(os, &plan->step[i], nodes));
+        if (!os->notes || !notes_has(os->notes, i + 2))
+            prefetch_step(plan, i + 2, nodes);
+        TRY(os->notes ? notes_run_step(os->notes, os, i, nodes)
+                      : eval_step(os, &plan->step[i], nodes));
         TRY(throttle(e));
     }
     trace_span_end_n("encode", begin, plan->n_step);
@@ -328,15 +331,16 @@ out:
     return err;
 }
 
-enum err eval_again(struct ev **done, struct plan *p, struct node *const *nodes, size_t n)
+enum err eval_again(struct ev **done, const struct eval_run *r)
 {
     struct eval e = { .async = true };
     struct open_stream *os = NULL;
     enum err err;
 
-    TRY(open_stream(&os, &e, nodes[0]->strm));
+    TRY(open_stream(&os, &e, r->nodes[0]->strm));
     os->keeps = true;
-    TRY(run_plan(&e, os, p, nodes, n));
+    os->notes = r->notes;
+    TRY(run_plan(&e, os, r->plan, r->nodes, r->n));
     TRY(ev_record(os->ev));
     *done = os->ev;
     os->ev = NULL;

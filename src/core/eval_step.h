@@ -12,6 +12,7 @@ struct open_stream {
     struct strm *strm;
     const struct plan *plan; /* of the run that is under way */
     bool keeps;              /* nodes and their storage stay for another run (replay.h) */
+    struct notes *notes;     /* of such a run, or NULL */
     struct ev *ev;    /* async: attached to the arrays made on this stream that outlive the run */
     struct ev *fence; /* newest point other streams of this eval may wait for */
 };

@@ -2,12 +2,22 @@
 
 #include "backend/backend.h"
 #include "core/eval.h"
+#include "core/notes.h"
 #include "core/op_params.h"
 #include "core/plan.h"
+#include "core/rewrite.h"
 #include "core/tape.h"
 
 /* Marks of nodes while a replay is made. */
 enum { STAYS, GROWS };
+
+/* What is known of a node's storage. */
+struct storage {
+    const struct buf *first; /* of the first output, in the first run */
+    bool owns;               /* it was made for the node then, and is no view of another's */
+    bool stays;              /* nobody lets go of it any more */
+    bool moves;              /* the node does */
+};
 
 struct replay {
     struct strm *strm;
@@ -20,6 +30,9 @@ struct replay {
     VEC(struct arr *) constants; /* owned, so that no op writes over them in place */
     struct replay_move *move;
     size_t n_moves;
+    uint64_t runs;
+    struct storage *storage; /* by node of the tape */
+    struct notes *notes;     /* NULL until storage has settled, and on backends without */
 };
 
 enum err replay_placeholder(struct arr **out, const struct arr *like, struct strm *s)
@@ -124,8 +137,14 @@ enum err replay_new(struct replay **out, const struct replay_params *p)
     r->strm = r->tape.n ? r->tape.node[0]->strm : NULL;
     TRY(check_graph(r));
     TRY(keep_constants(r));
+    if (!(r->storage = mem_alloc_array(r->tape.n, sizeof *r->storage))) {
+        err = ERR_NO_MEMORY;
+        goto out;
+    }
     for (size_t i = 0; i < r->tape.n; i++)
         r->tape.node[i]->mark = i;
+    for (size_t i = 0; i < r->n_moves; i++)
+        r->storage[r->move[i].a->node->mark].moves = true;
     TRY(plan_get(&plan, r->strm, r->tape.node, r->tape.n));
     r->plan = plan_ref(plan);
     *out = r;
@@ -164,12 +183,124 @@ void replay_destroy(struct replay **pr)
     for (size_t i = 0; i < r->n_out; i++)
         arr_unref(&r->out[i]);
     VEC_FINI(&r->constants);
+    notes_destroy(&r->notes);
+    mem_free(r->storage);
     plan_unref(&r->plan);
     tape_fini(&r->tape);
     mem_free(r->in);
     mem_free(r->out);
     mem_free(r->move);
     mem_free(r);
+}
+
+/* ---- steady steps ---- */
+
+/* The arrays of a step. */
+struct step_arrays {
+    struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+    int n_in, n_out;
+};
+
+/* False if they are too many, or several outputs of one node. */
+static bool arrays_of(struct step_arrays *a, const struct replay *r, const struct plan_step *step)
+{
+    struct node *const *nodes = r->tape.node, *n = nodes[step->node];
+    bool is_node = !step->fx && !step->group;
+
+    a->n_in = is_node ? n->n_in : step->n_in;
+    a->n_out = is_node ? n->n_out : step->n_out;
+    if (a->n_in > (int)ARRAY_LEN(a->in) || (is_node && n->n_out > 1))
+        return false;
+    for (int i = 0; i < a->n_in; i++) {
+        const struct plan_input *in = &r->plan->inputs[step->first_in + (uint32_t)i];
+        a->in[i] = is_node ? n->in[i] : nodes[in->node]->in[in->arg];
+    }
+    for (int o = 0; o < a->n_out; o++)
+        a->out[o] = &(is_node ? n : nodes[r->plan->outputs[step->first_out + (uint32_t)o]])->out[0];
+    return true;
+}
+
+/* What comes from outside or goes there has other storage in every run. */
+static bool is_shared(const struct replay *r, const struct buf *b)
+{
+    for (size_t i = 0; i < r->n_in; i++)
+        if (r->in[i]->buf == b)
+            return true;
+    for (size_t i = 0; i < r->n_out; i++)
+        if (r->out[i]->buf == b)
+            return true;
+    return false;
+}
+
+static bool is_made_here(const struct arr *a)
+{
+    return a->node->op != OP_NONE;
+}
+
+/* The storage of a stays from run to run. */
+static bool is_settled(const struct replay *r, const struct arr *a)
+{
+    if (!is_made_here(a))
+        return !is_placeholder(r, a);
+    return a->node->n_out == 1 && a->buf == r->storage[a->node->mark].first &&
+           (!a->buf || !is_shared(r, a->buf));
+}
+
+static bool step_moves(const struct replay *r, const struct plan_step *step)
+{
+    bool moves = r->storage[step->node].moves;
+
+    for (int slot = 0; step->group && slot < GROUP_SLOTS; slot++)
+        if (step->group->member[slot] != PLAN_NO_NODE)
+            moves |= r->storage[step->group->member[slot]].moves;
+    return moves;
+}
+
+static bool is_steady(const struct replay *r, const struct plan_step *step,
+                      const struct step_arrays *a)
+{
+    bool steady = !step_moves(r, step);
+
+    for (int i = 0; i < a->n_in && steady; i++)
+        steady = is_settled(r, a->in[i]);
+    for (int o = 0; o < a->n_out && steady; o++)
+        steady = is_settled(r, a->out[o]);
+    return steady;
+}
+
+static enum err want_note(struct replay *r, size_t step, const struct step_arrays *a)
+{
+    struct arr *inner[ARRAY_LEN(a->in)];
+    int n = 0;
+
+    for (int i = 0; i < a->n_in; i++)
+        if (is_made_here(a->in[i]))
+            inner[n++] = a->in[i];
+    for (int o = 0; o < a->n_out; o++)
+        r->storage[a->out[o]->node->mark].stays = true;
+    return notes_want(r->notes, step, inner, n);
+}
+
+/* After the first run it is known what storage the nodes have, after the second which of it stays.
+ */
+static enum err find_steady(struct replay *r)
+{
+    struct step_arrays a;
+    enum err err = ERR_OK;
+
+    if (++r->runs == 1)
+        for (size_t i = 0; i < r->tape.n; i++)
+            r->storage[i].first = r->tape.node[i]->out[0].buf;
+    if (r->runs != 2 || !r->strm->be->notes_new)
+        return ERR_OK;
+    TRY(notes_new(&r->notes, r->plan, r->strm));
+    for (size_t i = 0; i < r->tape.n; i++)
+        r->storage[i].stays = r->storage[i].owns && is_settled(r, &r->tape.node[i]->out[0]);
+    for (size_t i = 0; i < r->plan->n_step; i++)
+        if (arrays_of(&a, r, &r->plan->step[i]) && is_steady(r, &r->plan->step[i], &a))
+            TRY(want_note(r, i, &a));
+out:
+    return err;
 }
 
 /* ---- running ---- */
@@ -255,9 +386,11 @@ static void keep_storage(const struct replay *r)
         arr_give_back(r->in[i]);
     for (size_t i = r->tape.n; i-- > 0;) {
         struct node *n = r->tape.node[i];
-        for (int o = 0; o < n->n_out; o++)
+        for (int o = 0; o < n->n_out && !r->storage[i].stays; o++)
             if (n->out[o].buf && !buf_is_only_held_by(n->out[o].buf, r->strm->index))
                 buf_unref(&n->out[o].buf);
+        if (r->runs == 1)
+            r->storage[i].owns = n->out[0].buf;
     }
 }
 
@@ -274,9 +407,10 @@ enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t
         put(r->in[i], &in[i]);
     for (size_t i = 0; i < r->n_moves && by; i++)
         move(&r->move[i], by);
-    TRY(eval_again(&done, r->plan, r->tape.node, r->tape.n));
+    TRY(eval_again(&done, &(struct eval_run){ r->plan, r->tape.node, r->tape.n, r->notes }));
     for (; n < r->n_out; n++)
         TRY(take_result(&out[n], r, r->out[n], done));
+    TRY(find_steady(r));
     keep_storage(r);
 out:
     for (size_t i = 0; i < r->n_in; i++)

@@ -11,6 +11,7 @@
 #include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/group.h"
+#include "backend/vulkan/notes.h"
 #include "backend/vulkan/read_ahead.h"
 #include "backend/vulkan/rehearsal.h"
 #include "backend/vulkan/stream.h"
@@ -139,6 +140,11 @@ const struct be be_vulkan = {
     .strm_wait = vk_strm_wait,
     .rehearse_begin = vk_rehearse_begin,
     .rehearse_end = vk_rehearse_end,
+    .notes_new = vk_notes_new,
+    .notes_free = vk_notes_free,
+    .notes_begin = vk_notes_begin,
+    .notes_end = vk_notes_end,
+    .notes_repeat = vk_notes_repeat,
     .slot_free = mem_free,
     .describe = vk_dev_describe,
     .stats = vk_stats,

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "backend/vulkan/notes.h"
 #include "backend/vulkan/pipe.h"
 #include "backend/vulkan/record.h"
 #include "backend/vulkan/rehearsal.h"
@@ -110,6 +111,8 @@ static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
     struct buf *src = *b, *copy;
     enum err err;
 
+    if (e->notes)
+        vk_notes_refuse(e->notes);
     TRY(buf_mirror(&copy, src, (struct span){ 0, src->size }, &be_vulkan));
     TRY(vk_slot_keep(e->slot, buf_ref(copy)));
     *b = copy;
@@ -172,11 +175,16 @@ enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
     enum err err = ERR_OK;
 
     *addr = REHEARSAL_ADDR;
+    size = MAX(size, 1u);
     if (e->rehearses)
         goto out;
-    TRY(vk_buf_alloc(&b, MAX(size, 1u)));
-    *addr = b->addr;
-    TRY(vk_slot_keep(e->slot, b));
+    if (e->notes) {
+        TRY(vk_notes_scratch(e->notes, addr, size));
+    } else {
+        TRY(vk_buf_alloc(&b, size));
+        *addr = b->addr;
+        TRY(vk_slot_keep(e->slot, b));
+    }
     declare_write(e, (struct hz_range){ *addr, *addr + size }, 0);
 out:
     return err;
@@ -223,6 +231,8 @@ enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t 
     *addr = REHEARSAL_ADDR;
     if (e->rehearses)
         return ERR_OK;
+    if (e->notes)
+        return vk_notes_args(e->notes, addr, args, size);
     if (!slot->args || slot->args_used + size > slot->args->base.size) {
         enum err err = new_args_chunk(slot, size);
         if (err)
@@ -283,9 +293,9 @@ static enum variant_id take_variant(struct vk_enc *e)
     return id;
 }
 
-static void end_work(struct vk_enc *e, const char *name)
+static void end_work(struct vk_enc *e, const char *name, enum variant_id variant)
 {
-    struct timing_dispatch d = { name, take_variant(e) };
+    struct timing_dispatch d = { name, variant };
 
     timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
     record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
@@ -309,6 +319,22 @@ void vk_enc_drop(struct vk_enc *e)
     e->dispatches++; /* what was recorded for this one belongs to no later one */
 }
 
+/* The accesses are declared. */
+static void emit(struct vk_enc *e, const struct vk_note *n)
+{
+    begin_work(e);
+    if (e->bound != n->pipe->handle) {
+        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, n->pipe->handle);
+        e->bound = n->pipe->handle;
+    }
+    if (n->push_size)
+        vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            n->push_size, n->push);
+    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
+    vk.CmdDispatch(e->slot->cmd, n->grid.x, n->grid.y, n->grid.z);
+    end_work(e, n->pipe->name, n->variant);
+}
+
 enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
                          size_t push_size, struct vk_grid grid)
 {
@@ -320,18 +346,25 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
         vk_enc_drop(e);
         return err;
     }
-    begin_work(e);
-    if (e->bound != pipe->handle) {
-        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
-        e->bound = pipe->handle;
-    }
-    if (push_size)
-        vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            (uint32_t)push_size, push);
-    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
-    vk.CmdDispatch(e->slot->cmd, grid.x, grid.y, grid.z);
-    end_work(e, pipe->name);
+    struct vk_note n;
+    n.pipe = pipe;
+    n.grid = grid;
+    n.variant = take_variant(e);
+    n.push_size = (uint32_t)push_size;
+    memcpy(n.push, push, push_size);
+    if (e->notes)
+        vk_notes_add(e->notes, &n, &e->hazard);
+    emit(e, &n);
     return ERR_OK;
+}
+
+void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_range *ranges)
+{
+    for (uint32_t i = 0; i < n->n_read; i++)
+        declare_read(e, ranges[i]);
+    for (uint32_t i = 0; i < n->n_write; i++)
+        declare_write(e, ranges[n->n_read + i], 0);
+    emit(e, n);
 }
 
 /* ---- copies ---- */
@@ -350,8 +383,10 @@ void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c)
 
     if (e->rehearses)
         return;
+    if (e->notes)
+        vk_notes_refuse(e->notes);
     begin_work(e);
     timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
     vk.CmdCopyBuffer(e->slot->cmd, src->handle, dst->handle, 1, &region);
-    end_work(e, "copy_buffer");
+    end_work(e, "copy_buffer", take_variant(e));
 }

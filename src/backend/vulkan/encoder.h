@@ -46,6 +46,11 @@ struct vk_grid {
 MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
                                     size_t push_size, struct vk_grid grid);
 
+/* A dispatch as it was written down (notes.h): declares the ranges, first those that it reads. */
+struct vk_note;
+struct hz_range;
+void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_range *ranges);
+
 /* True if bytes of a can be copied by a command of the queue: vk_enc_copy. Only software devices
  * are asked to, because a barrier that covers copies costs hardware more than a kernel. */
 bool vk_enc_can_copy(const struct arr *a);

@@ -64,13 +64,14 @@ struct vk_slot {
 struct vk_enc {
     struct vk_slot *slot; /* open command buffer, NULL if none */
     VkPipeline bound;
-    struct hazard hazard; /* accesses since the last barrier, over command buffers */
-    uint64_t dispatches;  /* since the stream was made */
-    int ops;              /* dispatches in the open command buffer */
-    size_t bytes;         /* of the buffers it touches, each counted once */
-    uint64_t stamp;       /* marks the buffers counted */
-    bool rehearses;       /* nothing is encoded (rehearsal.h) */
-    bool has_variant;     /* the next dispatch runs a kernel of this variant */
+    struct hazard hazard;   /* accesses since the last barrier, over command buffers */
+    uint64_t dispatches;    /* since the stream was made */
+    int ops;                /* dispatches in the open command buffer */
+    size_t bytes;           /* of the buffers it touches, each counted once */
+    uint64_t stamp;         /* marks the buffers counted */
+    bool rehearses;         /* nothing is encoded (rehearsal.h) */
+    struct be_notes *notes; /* dispatches are written down (notes.h), or NULL */
+    bool has_variant;       /* the next dispatch runs a kernel of this variant */
     enum variant_id variant;
 };
 

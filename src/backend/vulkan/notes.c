@@ -1,0 +1,173 @@
+#include "backend/vulkan/notes.h"
+
+#include "backend/vulkan/stream.h"
+
+#define ARGS_CHUNK ((size_t)16 << 10)
+#define ARGS_ALIGN 64
+
+struct noted_step {
+    uint32_t first, n; /* notes */
+    size_t bytes;      /* of the buffers it touches */
+};
+
+struct be_notes {
+    VEC(struct vk_note) note;
+    VEC(struct hz_range) range;
+    VEC(struct noted_step) step;
+    VEC(struct buf *) kept; /* argument blocks and scratch memory, owned */
+    struct vk_buf *args;    /* the newest block, among them */
+    size_t args_used;
+    size_t bytes_before; /* of the encoder, when the open step began */
+    uint32_t first_note, first_range;
+    bool is_refused; /* the open step */
+};
+
+enum err vk_notes_new(struct be_notes **out)
+{
+    *out = mem_alloc(sizeof **out);
+    return *out ? ERR_OK : ERR_NO_MEMORY;
+}
+
+void vk_notes_free(struct be_notes **pb, struct strm *s)
+{
+    struct be_notes *b = *pb;
+
+    *pb = NULL;
+    if (!b)
+        return;
+    if (b->kept.n && vk_strm_hold(s, b->kept.v, b->kept.n) != ERR_OK) {
+        enum err err = vk_strm_sync(s);
+        (void)err; /* whoever waits for the work that failed is told */
+    }
+    for (size_t i = 0; i < b->kept.n; i++)
+        buf_unref(&b->kept.v[i]);
+    VEC_FINI(&b->kept);
+    VEC_FINI(&b->note);
+    VEC_FINI(&b->range);
+    VEC_FINI(&b->step);
+    mem_free(b);
+}
+
+/* ---- writing down ---- */
+
+enum err vk_notes_begin(struct be_notes *b, struct strm *s)
+{
+    struct vk_enc *e;
+    enum err err;
+
+    TRY(vk_enc_get(&e, s)); /* opens a command buffer now, so that bytes are counted from here */
+    b->first_note = (uint32_t)b->note.n;
+    b->first_range = (uint32_t)b->range.n;
+    b->bytes_before = e->bytes;
+    b->is_refused = false;
+    e->notes = b;
+out:
+    return err;
+}
+
+static enum err add_ranges(struct be_notes *b, const struct hz_range *r, uint32_t n)
+{
+    enum err err = VEC_RESERVE(&b->range, n);
+
+    for (uint32_t i = 0; i < n && !err; i++)
+        b->range.v[b->range.n++] = r[i];
+    return err;
+}
+
+/* Parts of a group of writes are told apart by numbers that are not repeated. */
+static bool has_groups(const struct hazard *h)
+{
+    for (uint32_t i = 0; i < h->n_write; i++)
+        if (h->group[i])
+            return true;
+    return false;
+}
+
+void vk_notes_add(struct be_notes *b, const struct vk_note *n, const struct hazard *h)
+{
+    struct vk_note note = *n;
+
+    note.first_range = (uint32_t)b->range.n;
+    note.n_read = h->n_read;
+    note.n_write = h->n_write;
+    if (has_groups(h) || add_ranges(b, h->read, h->n_read) != ERR_OK ||
+        add_ranges(b, h->write, h->n_write) != ERR_OK || VEC_PUSH(&b->note, note) != ERR_OK)
+        b->is_refused = true;
+}
+
+void vk_notes_refuse(struct be_notes *b)
+{
+    b->is_refused = true;
+}
+
+static enum err keep(struct be_notes *b, struct buf *buf)
+{
+    enum err err = VEC_PUSH(&b->kept, buf);
+
+    if (err)
+        buf_unref(&buf);
+    return err;
+}
+
+enum err vk_notes_args(struct be_notes *b, uint64_t *addr, const void *args, size_t size)
+{
+    struct vk_buf *chunk = NULL;
+    enum err err = ERR_OK;
+
+    if (!b->args || b->args_used + size > b->args->base.size) {
+        TRY(vk_mem_alloc(&chunk, VK_MEM_UPLOAD, MAX(size, ARGS_CHUNK)));
+        TRY(keep(b, &chunk->base));
+        b->args = chunk;
+        b->args_used = 0;
+    }
+    memcpy((char *)b->args->map + b->args_used, args, size);
+    *addr = b->args->base.addr + b->args_used;
+    b->args_used += align_up(size, ARGS_ALIGN);
+out:
+    return err;
+}
+
+enum err vk_notes_scratch(struct be_notes *b, uint64_t *addr, size_t size)
+{
+    struct buf *buf = NULL;
+    enum err err;
+
+    TRY(vk_buf_alloc(&buf, size));
+    *addr = buf->addr;
+    err = keep(b, buf);
+out:
+    return err;
+}
+
+int32_t vk_notes_end(struct be_notes *b, struct strm *s)
+{
+    struct vk_enc *e = &vk_strm_of(s)->enc;
+    struct noted_step step = { .first = b->first_note,
+                               .n = (uint32_t)b->note.n - b->first_note,
+                               .bytes = e->bytes - b->bytes_before };
+
+    e->notes = NULL;
+    if (!b->is_refused && VEC_PUSH(&b->step, step) == ERR_OK)
+        return (int32_t)b->step.n - 1;
+    b->note.n = b->first_note;
+    b->range.n = b->first_range;
+    return -1;
+}
+
+/* ---- encoding again ---- */
+
+enum err vk_notes_repeat(const struct be_notes *b, struct strm *s, int32_t number)
+{
+    const struct noted_step *step = &b->step.v[number];
+    struct vk_enc *e;
+    enum err err = ERR_OK;
+
+    if (!step->n)
+        return ERR_OK;
+    TRY(vk_enc_get(&e, s));
+    for (uint32_t i = step->first; i < step->first + step->n; i++)
+        vk_enc_repeat(e, &b->note.v[i], b->range.v + b->note.v[i].first_range);
+    e->bytes += step->bytes;
+out:
+    return err;
+}
