@@ -200,14 +200,12 @@ static bool pins_outputs(const struct open_stream *os, const struct plan_step *s
 static void resolve(struct step_arrays *a, const struct open_stream *os,
                     const struct plan_step *step, struct node *const *nodes)
 {
-    const struct plan_input *in = os->plan->inputs + step->first_in;
-    const uint16_t *out = os->plan->outputs + step->first_out;
     bool pins = pins_outputs(os, step);
 
     for (int i = 0; i < step->n_in; i++)
-        a->in[i] = nodes[in[i].node]->in[in[i].arg];
+        a->in[i] = plan_step_in(os->plan, step, nodes, i);
     for (int o = 0; o < step->n_out; o++) {
-        a->pinned[o] = nodes[out[o]];
+        a->pinned[o] = plan_step_out(os->plan, step, nodes, o);
         a->out[o] = &a->pinned[o]->out[0];
         if (pins)
             node_pin(a->pinned[o]);

@@ -54,6 +54,21 @@ struct plan {
     struct arena arena;
 };
 
+/* Array i that a program or group reads, and the node whose first output is the i-th it makes. */
+static inline struct arr *plan_step_in(const struct plan *p, const struct plan_step *step,
+                                       struct node *const *nodes, int i)
+{
+    const struct plan_input *in = &p->inputs[step->first_in + (uint32_t)i];
+
+    return nodes[in->node]->in[in->arg];
+}
+
+static inline struct node *plan_step_out(const struct plan *p, const struct plan_step *step,
+                                         struct node *const *nodes, int i)
+{
+    return nodes[p->outputs[step->first_out + (uint32_t)i]];
+}
+
 struct plan_cache;
 
 /* The plan for nodes[0..n), in tape order, all on stream s; borrowed until the next call on s. */

@@ -211,12 +211,10 @@ static bool arrays_of(struct step_arrays *a, const struct replay *r, const struc
     a->n_out = is_node ? n->n_out : step->n_out;
     if (a->n_in > (int)ARRAY_LEN(a->in) || (is_node && n->n_out > 1))
         return false;
-    for (int i = 0; i < a->n_in; i++) {
-        const struct plan_input *in = &r->plan->inputs[step->first_in + (uint32_t)i];
-        a->in[i] = is_node ? n->in[i] : nodes[in->node]->in[in->arg];
-    }
+    for (int i = 0; i < a->n_in; i++)
+        a->in[i] = is_node ? n->in[i] : plan_step_in(r->plan, step, nodes, i);
     for (int o = 0; o < a->n_out; o++)
-        a->out[o] = &(is_node ? n : nodes[r->plan->outputs[step->first_out + (uint32_t)o]])->out[0];
+        a->out[o] = &(is_node ? n : plan_step_out(r->plan, step, nodes, o))->out[0];
     return true;
 }
 
@@ -305,11 +303,15 @@ out:
 
 /* ---- running ---- */
 
+static bool is_alike(const struct arr *a, const struct arr *b)
+{
+    return a->dtype == b->dtype && arr_same_shape(a, b);
+}
+
 static enum err check_inputs(const struct replay *r, struct arr *const *in)
 {
     for (size_t i = 0; i < r->n_in; i++)
-        if (in[i]->dtype != r->in[i]->dtype || !arr_same_shape(in[i], r->in[i]) ||
-            !arr_is_scheduled(in[i]))
+        if (!is_alike(in[i], r->in[i]) || !arr_is_scheduled(in[i]))
             return err_set(ERR_ARG, "[replay] input %zu is not what the graph was built on", i);
     return ERR_OK;
 }
@@ -327,12 +329,24 @@ static enum err wait_for(struct strm *s, struct arr *a)
     return err;
 }
 
-/* The array itself goes, so that the placeholder alone has the bytes. */
-static void put(struct arr *place, struct arr **a)
+/* Nobody else knows the array. */
+static bool is_owned(const struct arr *a, const struct strm *s)
+{
+    return ref_get(&a->rc) == 1 && a->node->n_out == 1 && a->node->strm == s;
+}
+
+/* The array itself goes, so that the placeholder alone has the bytes; if nobody else knows it, it
+ * stays without them, for a result. */
+static void put(struct arr *place, struct arr **a, const struct strm *s)
 {
     if ((*a)->buf)
         arr_share_all(place, *a);
-    arr_unref(a);
+    if (!is_owned(*a, s)) {
+        arr_unref(a);
+        return;
+    }
+    buf_unref(&(*a)->buf);
+    ev_unref(&(*a)->ev);
 }
 
 static void move(const struct replay_move *m, int32_t by)
@@ -357,15 +371,27 @@ static void move(const struct replay_move *m, int32_t by)
     }
 }
 
-/* A result of this run as an array of its own. */
-static enum err take_result(struct arr **out, const struct replay *r, struct arr *a,
-                            struct ev *done)
+static enum err new_result(struct arr **out, const struct arr *a, struct strm *s)
 {
     struct out_desc d = { .dtype = (enum dtype)a->dtype };
-    enum err err = ERR_OK;
 
     arr_shape(&d.shape, a);
-    TRY(arr_new_op(out, .op = OP_NONE, .strm = r->strm, .out = &d));
+    return arr_new_op(out, .op = OP_NONE, .strm = s, .out = &d);
+}
+
+/* A result of this run as an array of its own. spare: one that put left, or NULL. */
+static enum err take_result(struct arr **out, struct arr **spare, const struct replay *r,
+                            struct arr *a, struct ev *done)
+{
+    enum err err = ERR_OK;
+
+    *out = NULL;
+    if (spare && *spare && is_alike(*spare, a)) {
+        *out = *spare;
+        *spare = NULL;
+    } else {
+        TRY(new_result(out, a, r->strm));
+    }
     if (a->buf) {
         TRY(r->strm->be->hold(r->strm, &a->buf, 1));
         arr_share_all(*out, a);
@@ -404,12 +430,12 @@ enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t
     for (size_t i = 0; i < r->n_in; i++)
         TRY(wait_for(r->strm, in[i]));
     for (size_t i = 0; i < r->n_in; i++)
-        put(r->in[i], &in[i]);
+        put(r->in[i], &in[i], r->strm);
     for (size_t i = 0; i < r->n_moves && by; i++)
         move(&r->move[i], by);
     TRY(eval_again(&done, &(struct eval_run){ r->plan, r->tape.node, r->tape.n, r->notes }));
     for (; n < r->n_out; n++)
-        TRY(take_result(&out[n], r, r->out[n], done));
+        TRY(take_result(&out[n], n < r->n_in ? &in[n] : NULL, r, r->out[n], done));
     TRY(find_steady(r));
     keep_storage(r);
 out:

@@ -38,7 +38,8 @@ void replay_destroy(struct replay **r);
 
 /* One run, `by` positions further than the one before it (the first: than the graph was built).
  * in[i] are evaluated arrays, or on their way; the references are taken over, so that the last one
- * lets its bytes be written over in place. out[i] receive new references to arrays that are on
- * their way once the next eval hands the stream's work over. After a failure nothing is in out and
+ * lets its bytes be written over in place (and its array serve as out[i] where that is alike).
+ * out[i] receive new references to arrays that are on their way once the next eval hands the
+ * stream's work over. After a failure nothing is in out and
  * the replay is of no more use. */
 MUST_CHECK enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t by);

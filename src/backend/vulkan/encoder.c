@@ -244,6 +244,21 @@ enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t 
     return ERR_OK;
 }
 
+enum err vk_enc_args_once(struct vk_enc *e, struct vk_args_memo *memo, uint64_t *addr,
+                          const void *args, size_t size)
+{
+    bool is_lasting = !e->rehearses && !e->notes; /* as long as the command */
+
+    if (is_lasting && memo->command == e->stamp) {
+        *addr = memo->addr;
+        return ERR_OK;
+    }
+    enum err err = vk_enc_args(e, addr, args, size);
+    if (!err && is_lasting)
+        *memo = (struct vk_args_memo){ e->stamp, *addr };
+    return err;
+}
+
 /* ---- dispatch ---- */
 
 static void emit_barrier(struct vk_enc *e)

@@ -36,6 +36,14 @@ void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size);
  * constants. Lives until the command retires. Needs no hazard tracking. */
 MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
 
+/* The same for arguments that several dispatches share: they are copied once for a command buffer.
+ * The memo belongs to these arguments and is zero before they are first used. */
+struct vk_args_memo {
+    uint64_t command, addr;
+};
+MUST_CHECK enum err vk_enc_args_once(struct vk_enc *e, struct vk_args_memo *memo, uint64_t *addr,
+                                     const void *args, size_t size);
+
 /* The next dispatch runs a kernel of this variant, not of the one that was taken last: told to the
  * statistics. VARIANT_COUNT: of none. */
 void vk_enc_variant(struct vk_enc *e, enum variant_id id);

@@ -24,18 +24,20 @@ static _Thread_local struct {
     uint32_t n, positions;
     float base, scale;
     int32_t offset;
+    struct vk_args_memo memo; /* where a command buffer has them: all layers turn alike */
     float v[2 * MAX_TURNS];
+    float freq[MAX_TURNS]; /* the first n, of base */
 } turns;
 
 static void compute_turns(const struct rope_params *p, uint32_t positions)
 {
     uint32_t n = (uint32_t)p->dims / 2;
-    float freq[MAX_TURNS];
 
-    rope_inv_freqs(freq, p->base, n);
+    if (turns.n != n || turns.base != p->base)
+        rope_inv_freqs(turns.freq, p->base, n);
     for (uint32_t i = 0; i < positions * n; i++) {
         float position = (float)((int64_t)p->offset + i / n) * p->scale;
-        float angle = position * freq[i % n];
+        float angle = position * turns.freq[i % n];
         turns.v[2 * i] = cosf(angle);
         turns.v[2 * i + 1] = sinf(angle);
     }
@@ -44,6 +46,7 @@ static void compute_turns(const struct rope_params *p, uint32_t positions)
     turns.base = p->base;
     turns.scale = p->scale;
     turns.offset = p->offset;
+    turns.memo = (struct vk_args_memo){ 0 };
 }
 
 static bool has_turns(const struct rope_params *p, uint32_t positions)
@@ -72,7 +75,8 @@ enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out, const struct
     if (takes_turns(r)) {
         if (!has_turns(r->p, r->positions))
             compute_turns(r->p, r->positions);
-        return vk_enc_args(e, &out->addr, turns.v, r->positions * n * 2 * sizeof turns.v[0]);
+        return vk_enc_args_once(e, &turns.memo, &out->addr, turns.v,
+                                r->positions * n * 2 * sizeof turns.v[0]);
     }
     if (!(freq = mem_alloc(n * sizeof *freq)))
         return ERR_NO_MEMORY;
