@@ -160,9 +160,11 @@ struct be {
     /* Work in flight keeps what it needs. */
     void (*notes_free)(struct be_notes **b, struct strm *s);
     /* What is encoded from here on is written down as one step, until the end, which gives its
-     * number, or -1 if it cannot be repeated. */
+     * number, or -1 if it cannot be repeated. Nobody writes the n buffers while the book lives, and
+     * work that reads them was encoded before. */
     enum err (*notes_begin)(struct be_notes *b, struct strm *s);
-    int32_t (*notes_end)(struct be_notes *b, struct strm *s);
+    int32_t (*notes_end)(struct be_notes *b, struct strm *s, const struct buf *const *constants,
+                         size_t n);
     /* Encodes the step again: its arrays have the storage that they had then. */
     enum err (*notes_repeat)(const struct be_notes *b, struct strm *s, int32_t number);
 

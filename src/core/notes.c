@@ -6,14 +6,14 @@
 
 enum { NOT_STEADY = -2, WANTED = -1 }; /* else the number of the backend's note */
 
-struct watched {
+struct input {
     const struct arr *a;
     const struct buf *buf;
 };
 
 struct noted {
     int32_t number;
-    uint32_t first, n; /* of watched */
+    uint32_t first, n, n_inner; /* inputs */
 };
 
 struct notes {
@@ -21,7 +21,7 @@ struct notes {
     struct be_notes *book;
     struct noted *step;
     size_t n_step;
-    VEC(struct watched) watched;
+    VEC(struct input) input;
 };
 
 enum err notes_new(struct notes **out, const struct plan *p, struct strm *s)
@@ -52,20 +52,20 @@ void notes_destroy(struct notes **pt)
         return;
     if (t->book)
         t->strm->be->notes_free(&t->book, t->strm);
-    VEC_FINI(&t->watched);
+    VEC_FINI(&t->input);
     mem_free(t->step);
     mem_free(t);
 }
 
-enum err notes_want(struct notes *t, size_t step, struct arr *const *in, int n)
+enum err notes_want(struct notes *t, size_t step, const struct notes_inputs *in)
 {
-    struct noted s = { WANTED, (uint32_t)t->watched.n, (uint32_t)n };
-    enum err err = VEC_RESERVE(&t->watched, (size_t)n);
+    struct noted s = { WANTED, (uint32_t)t->input.n, (uint32_t)in->n, (uint32_t)in->n_inner };
+    enum err err = VEC_RESERVE(&t->input, (size_t)in->n);
 
     if (err)
         return err;
-    for (int i = 0; i < n; i++)
-        t->watched.v[t->watched.n++] = (struct watched){ in[i], in[i]->buf };
+    for (int i = 0; i < in->n; i++)
+        t->input.v[t->input.n++] = (struct input){ in->v[i], in->v[i]->buf };
     t->step[step] = s;
     return ERR_OK;
 }
@@ -77,12 +77,23 @@ bool notes_has(const struct notes *t, size_t step)
 
 static bool is_as_before(const struct notes *t, const struct noted *s)
 {
-    const struct watched *w = t->watched.v + s->first;
+    const struct input *in = t->input.v + s->first;
 
-    for (uint32_t i = 0; i < s->n; i++)
-        if (w[i].a->buf != w[i].buf)
+    for (uint32_t i = 0; i < s->n_inner; i++)
+        if (in[i].a->buf != in[i].buf)
             return false;
     return true;
+}
+
+static int32_t end_note(const struct notes *t, const struct noted *s)
+{
+    const struct buf *constants[NOTES_MAX_IN];
+    size_t n = 0;
+
+    for (uint32_t i = s->n_inner; i < s->n; i++)
+        if (t->input.v[s->first + i].buf)
+            constants[n++] = t->input.v[s->first + i].buf;
+    return t->strm->be->notes_end(t->book, t->strm, constants, n);
 }
 
 enum err notes_run_step(struct notes *t, struct open_stream *os, size_t step,
@@ -103,7 +114,7 @@ enum err notes_run_step(struct notes *t, struct open_stream *os, size_t step,
         return eval_step(os, &os->plan->step[step], nodes);
     TRY(be->notes_begin(t->book, t->strm));
     err = eval_step(os, &os->plan->step[step], nodes);
-    s->number = be->notes_end(t->book, t->strm);
+    s->number = end_note(t, s);
     if (err || s->number < 0)
         s->number = NOT_STEADY;
 out:

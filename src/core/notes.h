@@ -6,7 +6,11 @@
  * as any other as soon as an input has other storage than it had. */
 #pragma once
 
+#include "core/group.h"
 #include "core/plan.h"
+
+/* Steps that read more arrays are not steady. */
+#define NOTES_MAX_IN MAX(FX_MAX_IN, GROUP_MAX_IN)
 
 struct notes;
 struct open_stream;
@@ -14,8 +18,13 @@ struct open_stream;
 MUST_CHECK enum err notes_new(struct notes **out, const struct plan *p, struct strm *s);
 void notes_destroy(struct notes **t);
 
-/* A steady step whose arrays from the run are in[0..n); their storage is what they have now. */
-MUST_CHECK enum err notes_want(struct notes *t, size_t step, struct arr *const *in, int n);
+/* A steady step that reads these arrays, whose storage is what they have now. The first n_inner are
+ * made in the run, the others are constants. */
+struct notes_inputs {
+    struct arr *const *v;
+    int n, n_inner;
+};
+MUST_CHECK enum err notes_want(struct notes *t, size_t step, const struct notes_inputs *in);
 
 /* True if the step is written down. False for steps that are none. */
 bool notes_has(const struct notes *t, size_t step);

@@ -197,7 +197,7 @@ void replay_destroy(struct replay **pr)
 
 /* The arrays of a step. */
 struct step_arrays {
-    struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+    struct arr *in[NOTES_MAX_IN], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
     int n_in, n_out;
 };
 
@@ -268,15 +268,18 @@ static bool is_steady(const struct replay *r, const struct plan_step *step,
 
 static enum err want_note(struct replay *r, size_t step, const struct step_arrays *a)
 {
-    struct arr *inner[ARRAY_LEN(a->in)];
-    int n = 0;
+    struct arr *sorted[NOTES_MAX_IN];
+    struct notes_inputs in = { .v = sorted };
 
-    for (int i = 0; i < a->n_in; i++)
-        if (is_made_here(a->in[i]))
-            inner[n++] = a->in[i];
+    for (int inner = 1; inner >= 0; inner--) {
+        for (int i = 0; i < a->n_in; i++)
+            if (is_made_here(a->in[i]) == inner)
+                sorted[in.n++] = a->in[i];
+        in.n_inner += inner ? in.n : 0;
+    }
     for (int o = 0; o < a->n_out; o++)
         r->storage[a->out[o]->node->mark].stays = true;
-    return notes_want(r->notes, step, inner, n);
+    return notes_want(r->notes, step, &in);
 }
 
 /* After the first run it is known what storage the nodes have, after the second which of it stays.
@@ -404,19 +407,32 @@ out:
     return err;
 }
 
-/* Who made a buffer keeps it; views of it and what was written over it in place come later on the
- * tape and let go first. */
-static void keep_storage(const struct replay *r)
+/* What a result took over in place is held with it. */
+static void empty_places(const struct replay *r)
 {
     for (size_t i = 0; i < r->n_in; i++)
-        arr_give_back(r->in[i]);
+        if (i < r->n_out && r->in[i]->buf == r->out[i]->buf)
+            buf_unref(&r->in[i]->buf);
+        else
+            arr_give_back(r->in[i]);
+}
+
+static void let_go(struct node *n, const struct strm *s)
+{
+    for (int o = 0; o < n->n_out; o++)
+        if (n->out[o].buf && !buf_is_only_held_by(n->out[o].buf, s->index))
+            buf_unref(&n->out[o].buf);
+}
+
+/* Who made a buffer keeps it; views of it and what was written over it in place come later on the
+ * tape and let go first. */
+static void keep_storage(struct replay *r)
+{
     for (size_t i = r->tape.n; i-- > 0;) {
-        struct node *n = r->tape.node[i];
-        for (int o = 0; o < n->n_out && !r->storage[i].stays; o++)
-            if (n->out[o].buf && !buf_is_only_held_by(n->out[o].buf, r->strm->index))
-                buf_unref(&n->out[o].buf);
+        if (!r->storage[i].stays)
+            let_go(r->tape.node[i], r->strm);
         if (r->runs == 1)
-            r->storage[i].owns = n->out[0].buf;
+            r->storage[i].owns = r->tape.node[i]->out[0].buf;
     }
 }
 
@@ -437,6 +453,7 @@ enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t
     for (; n < r->n_out; n++)
         TRY(take_result(&out[n], n < r->n_in ? &in[n] : NULL, r, r->out[n], done));
     TRY(find_steady(r));
+    empty_places(r);
     keep_storage(r);
 out:
     for (size_t i = 0; i < r->n_in; i++)

@@ -139,7 +139,31 @@ out:
     return err;
 }
 
-int32_t vk_notes_end(struct be_notes *b, struct strm *s)
+static bool is_constant(struct hz_range r, const struct buf *const *constants, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (constants[i]->addr <= r.lo && r.hi <= constants[i]->addr + constants[i]->size)
+            return true;
+    return false;
+}
+
+/* What was ordered after the writes of constants once, as the first runs were, need not be again.
+ */
+static void drop_constants(struct be_notes *b, const struct buf *const *constants, size_t n)
+{
+    for (size_t i = b->first_note; i < b->note.n; i++) {
+        struct vk_note *note = &b->note.v[i];
+        struct hz_range *r = b->range.v + note->first_range;
+        uint32_t kept = 0, all = note->n_read + note->n_write;
+        for (uint32_t k = 0; k < all; k++)
+            if (k >= note->n_read || !is_constant(r[k], constants, n))
+                r[kept++] = r[k];
+        note->n_read -= all - kept;
+    }
+}
+
+int32_t vk_notes_end(struct be_notes *b, struct strm *s, const struct buf *const *constants,
+                     size_t n)
 {
     struct vk_enc *e = &vk_strm_of(s)->enc;
     struct noted_step step = { .first = b->first_note,
@@ -147,6 +171,7 @@ int32_t vk_notes_end(struct be_notes *b, struct strm *s)
                                .bytes = e->bytes - b->bytes_before };
 
     e->notes = NULL;
+    drop_constants(b, constants, n);
     if (!b->is_refused && VEC_PUSH(&b->step, step) == ERR_OK)
         return (int32_t)b->step.n - 1;
     b->note.n = b->first_note;

@@ -1,8 +1,8 @@
 /* Dispatches that are written down while they are encoded, and encoded again as they were.
  *
  * A note has everything but the choice that led to it: pipeline, push constants, grid, and the
- * bytes that are read and written, so that barriers are decided anew each time. Argument blocks and
- * scratch memory of noted steps belong to the book. */
+ * bytes that are read and written, so that barriers are decided anew each time; reading constants
+ * needs none. Argument blocks and scratch memory of noted steps belong to the book. */
 #pragma once
 
 #include "backend/vulkan/encoder.h"
@@ -21,7 +21,8 @@ struct vk_note {
 enum err vk_notes_new(struct be_notes **out);
 void vk_notes_free(struct be_notes **b, struct strm *s);
 enum err vk_notes_begin(struct be_notes *b, struct strm *s);
-int32_t vk_notes_end(struct be_notes *b, struct strm *s);
+int32_t vk_notes_end(struct be_notes *b, struct strm *s, const struct buf *const *constants,
+                     size_t n);
 enum err vk_notes_repeat(const struct be_notes *b, struct strm *s, int32_t number);
 
 /* ---- for the encoder, of the book that is open ---- */
