@@ -355,16 +355,11 @@ static enum err choose(const struct vk_pipe **pipe, struct attn_plan *plan,
 enum err attn_parts(struct vk_enc *e, uint64_t *parts, uint64_t *counters,
                     const struct attn_plan *p)
 {
-    static const char few[16 * SDPA_COUNTER_BYTES];
-    size_t size = (size_t)p->items * SDPA_COUNTER_BYTES;
-    void *many = size > sizeof few ? mem_alloc(size) : NULL;
-    enum err err = size > sizeof few && !many ? ERR_NO_MEMORY : ERR_OK;
+    enum err err;
 
-    if (!err)
-        err = vk_enc_args(e, counters, many ? many : few, size);
-    mem_free(many);
-    if (!err)
-        err = vk_enc_scratch(e, parts, (size_t)p->items * p->splits * p->part_bytes);
+    TRY(launch_counters(e, counters, p->items));
+    TRY(vk_enc_scratch(e, parts, (size_t)p->items * p->splits * p->part_bytes));
+out:
     return err;
 }
 

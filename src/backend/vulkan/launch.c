@@ -117,6 +117,17 @@ uint32_t launch_log2(uint64_t n)
     return log2;
 }
 
+enum err launch_counters(struct vk_enc *e, uint64_t *addr, size_t n)
+{
+    static const char few[16 * COUNTER_BYTES];
+    void *many = n > 16 ? mem_alloc_array(n, COUNTER_BYTES) : NULL;
+    enum err err = n > 16 && !many ? ERR_NO_MEMORY
+                                   : vk_enc_args(e, addr, many ? many : few, n * COUNTER_BYTES);
+
+    mem_free(many);
+    return err;
+}
+
 void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride, int n)
 {
     w->ndim = (uint32_t)n;

@@ -35,6 +35,9 @@ uint64_t launch_busy_groups(void);
 /* Exponent of the smallest power of two that is not below n; 0 for n <= 1. */
 uint32_t launch_log2(uint64_t n);
 
+/* n counters of finished workgroups: kernels/last.glsl. */
+MUST_CHECK enum err launch_counters(struct vk_enc *e, uint64_t *addr, size_t n);
+
 /* The nest dim[0..n), innermost last, without regard to contents beyond n. */
 void launch_walk(struct walk_args *w, const int64_t *dim, const int64_t *stride, int n);
 

@@ -45,6 +45,10 @@ struct walk_args {
 #define BLOCK_DIGIT_BITS 4
 #define BLOCK_TASK_BITS 20
 
+/* Counters of finished workgroups (last.glsl), 0 before and after: from one to the next, such that
+ * each is in a cache line of its own. */
+#define COUNTER_BYTES 64
+
 /* out[i] = (in ? in[i] : i) * mul + add for i < n. */
 struct probe_args {
     A_ADDR in_addr, out_addr;
@@ -315,7 +319,7 @@ struct sdpa_args {
     A_ADDR mask;         /* sdpa_mask in memory */
     A_ADDR sinks;
     A_ADDR parts;    /* of several workgroups: sums, maximum and weight of every row */
-    A_ADDR counters; /* of finished workgroups, 0 before and after */
+    A_ADDR counters; /* of every item */
     A_I32 q_batch, q_head, q_pos;
     A_I32 k_batch, k_head, k_pos;
     A_I32 v_batch, v_head, v_pos;
@@ -325,8 +329,7 @@ struct sdpa_args {
     A_U32 n_items; /* workgroups, but for splits */
     A_F32 scale;
 };
-#define SDPA_COUNTER_BYTES 64 /* each in a cache line of its own */
-#define SDPA_SPLITS 64        /* at most */
+#define SDPA_SPLITS 64 /* at most */
 
 /* ---- attention of one new position whose heads come straight from the products: attn_rows.comp
  * with HEADS. k and v are the caches; the last of the n_k keys is not in them yet. What is not

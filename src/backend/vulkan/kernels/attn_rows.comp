@@ -8,13 +8,13 @@
 //
 // HEADS: the queries, and the last key and value, come from products; see attn_heads.glsl.
 #extension GL_GOOGLE_include_directive : require
-#extension GL_KHR_memory_scope_semantics : require
 #include "common.glsl"
 #include "dtype.glsl"
 #ifdef HEADS
 #include "math.glsl"
 #endif
 #include "subgroup.glsl"
+#include "last.glsl"
 
 layout(constant_id = 3) const uint FLAGS = 0u; // SDPA_*
 layout(constant_id = 4) const uint LPK = 8u;
@@ -57,7 +57,6 @@ uvec4 keys[UK * HELD_K], values[UK * HELD_V];
 // Sums of the subgroups; a row of them is DV sums, then maximum and weight.
 const uint PITCH = DV + 2u;
 shared float joined[SUBGROUPS * ROWS * PITCH];
-shared uint is_last;
 // Maximum and weight of the splits of every row.
 shared vec2 split_part[SPLIT ? ROWS * SDPA_SPLITS : 1u];
 
@@ -68,10 +67,6 @@ uint64_t k_rows, v_rows; // of the kv head
 layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer PartsBuf
 {
     float v[];
-};
-layout(buffer_reference, scalar, buffer_reference_align = 4) coherent buffer CounterBuf
-{
-    uint v[];
 };
 
 // ---- memory ----
@@ -277,21 +272,6 @@ uint64_t part_of(uint item, uint split, uint r)
     return PARTS_ADDR + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
 }
 
-// All lanes of the workgroup see each other's writes to memory; then one of them makes what it sees
-// known to the device, and learns what the device knows. A barrier of the device in every lane would
-// take longer than all the rest.
-void meet()
-{
-    controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup,
-                   gl_StorageSemanticsBuffer | gl_StorageSemanticsShared,
-                   gl_SemanticsAcquireRelease);
-}
-
-void settle()
-{
-    memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquireRelease);
-}
-
 // Leaves this workgroup's part in memory; true in the last workgroup of its rows to do so.
 bool leave_part(uint item, uint split)
 {
@@ -305,17 +285,7 @@ bool leave_part(uint item, uint split)
             part.v[DV + 1u] = v.z;
         }
     }
-    meet();
-    CounterBuf counter = CounterBuf(COUNTERS_ADDR + uint64_t(item) * SDPA_COUNTER_BYTES);
-    if (gl_LocalInvocationIndex == 0u) {
-        settle();
-        is_last = atomicAdd(counter.v[0], 1u) == p.splits - 1u ? 1u : 0u;
-        settle();
-        if (is_last != 0u)
-            counter.v[0] = 0u;
-    }
-    meet();
-    return is_last != 0u;
+    return is_last_of(p.splits, COUNTERS_ADDR + uint64_t(item) * COUNTER_BYTES);
 }
 
 // Loads go in batches, because one alone takes as long as many.
