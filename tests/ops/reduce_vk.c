@@ -8,6 +8,7 @@
 #include "core/gate.h"
 #include "core/mem.h"
 #include "core/op.h"
+#include "core/stat.h"
 #include "support/nd.h"
 
 static const char *const kind_names[] = { "all", "any", "sum", "prod", "min", "max" };
@@ -337,6 +338,64 @@ static void test_lengths_of_everything(void **state)
     }
 }
 
+/* Lengths at which slices begin or are joined otherwise, with 8 lanes and with 256: rounds of four
+ * loads of 16 bytes each. */
+static const int32_t sliced_bytes[] = { 3 << 9,  4 << 9,   12 << 9, 3 << 14,
+                                        4 << 14, 12 << 14, 19 << 14 };
+static const int around[] = { -16, -1, 0, 1, 9 };
+
+/* The last workgroup, or another dispatch, joins the slices of one output or of a few. */
+static void check_joined(enum dtype t, enum reduce_kind kind)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sliced_bytes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(around); k++)
+            check_matrix(t, kind, 1, sliced_bytes[i] / (int32_t)dt_size(t) + around[k], 3);
+    check_matrix(t, kind, 3, 70001, 2);
+    check_matrix(t, kind, 1, (256 << 14) / (int32_t)dt_size(t) + 1, 3);
+}
+
+static void test_joined_slices(void **state)
+{
+    static const enum dtype types[] = { DT_BFLOAT16, DT_INT64, DT_COMPLEX64 };
+
+    (void)state;
+    for (int lanes = 0; lanes <= 256; lanes += 256) {
+        int64_t old = gate_set_int(GATE_VK_WORKGROUP, lanes);
+        for (size_t i = 0; i < ARRAY_LEN(types); i++)
+            check_joined(types[i], REDUCE_SUM);
+        check_joined(DT_UINT8, REDUCE_MAX);
+        check_matrix(DT_FLOAT32, REDUCE_SUM, 64, 40000, 2); /* as many outputs as are joined so */
+        check_matrix(DT_FLOAT32, REDUCE_SUM, 65, 40000, 2);
+        gate_set_int(GATE_VK_WORKGROUP, old);
+    }
+}
+
+/* One dispatch with the setting, two without; the same number either way. */
+static void test_join_is_one_dispatch(void **state)
+{
+    struct reduce_params p = { .kind = REDUCE_SUM, .n = 1, .axis = { 0 } };
+    struct shp shape = { 1, { 20000 } };
+    struct rng r = { 4 };
+    struct nd a;
+
+    (void)state;
+    nd_make(&a, &r, DT_INT32, &shape, ND_ROW);
+    assert_ok(eval_arrays(&a.arr, 1, false));
+    int64_t lanes = gate_set_int(GATE_VK_WORKGROUP, 256);
+    for (int joins = 0; joins < 2; joins++) {
+        struct arr *out = reduce_node(a.arr, &p);
+        int64_t old = gate_set_int(GATE_VK_REDUCE_JOIN, joins);
+        uint64_t before = stat_get(STAT_DISPATCHES);
+        assert_ok(eval_arrays(&out, 1, false));
+        assert_int_equal(stat_get(STAT_DISPATCHES) - before, joins ? 1 : 2);
+        gate_set_int(GATE_VK_REDUCE_JOIN, old);
+        arr_unref(&out);
+        check_reduce(&a, &p);
+    }
+    gate_set_int(GATE_VK_WORKGROUP, lanes);
+    nd_free(&a);
+}
+
 static void test_rows_and_columns(void **state)
 {
     static const int32_t sizes[] = { 1, 2, 3, 7, 16, 33, 128, 1000, 4096 };
@@ -559,6 +618,46 @@ static void test_arg_ignores_nan(void **state)
     nd_free(&a);
 }
 
+/* Long rows, whose slices are joined: the largest number in several of them, and NaN before it. */
+static void check_long_arg(enum dtype t, int32_t rows, int32_t length)
+{
+    struct num top = { .re = 100, .i = t == DT_BOOL ? 1 : 100 }, nan = { .re = NAN };
+    size_t n = (size_t)length;
+    struct rng r = { 9 };
+    struct nd a;
+
+    nd_make(&a, &r, t, &(struct shp){ 3, { rows, length, 1 } }, ND_ROW);
+    for (size_t row = 0; row < (size_t)rows * n; row += n)
+        for (size_t i = 0; i < n; i += n / 3 + 1) {
+            num_store(t, nd_at(&a, row + n - 1 - i), top);
+            if (dt_is_float(t))
+                num_store(t, nd_at(&a, row + i), nan);
+        }
+    nd_view(&a);
+    check_arg(&a, true);
+    check_arg(&a, false);
+    nd_free(&a);
+}
+
+static void test_arg_long_rows(void **state)
+{
+    (void)state;
+    for (int lanes = 0; lanes <= 256; lanes += 256) {
+        int64_t old = gate_set_int(GATE_VK_WORKGROUP, lanes);
+        for (size_t i = 0; i < ARRAY_LEN(all_dtypes); i++) {
+            if (all_dtypes[i] == DT_COMPLEX64)
+                continue;
+            int32_t item = (int32_t)dt_size(all_dtypes[i]);
+            for (size_t k = 0; k < ARRAY_LEN(sliced_bytes); k++)
+                check_long_arg(all_dtypes[i], 1,
+                               sliced_bytes[k] / item + around[i % ARRAY_LEN(around)]);
+            check_long_arg(all_dtypes[i], 3, 70001);
+        }
+        check_long_arg(DT_BFLOAT16, 1, 151936);
+        gate_set_int(GATE_VK_WORKGROUP, old);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +666,8 @@ int main(void)
         cmocka_unit_test(test_large_workgroups),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_lengths_of_everything),
+        cmocka_unit_test(test_joined_slices),
+        cmocka_unit_test(test_join_is_one_dispatch),
         cmocka_unit_test(test_rows_and_columns),
         cmocka_unit_test(test_empty_gives_the_identity),
         cmocka_unit_test(test_nan_wins_min_and_max),
@@ -577,8 +678,9 @@ int main(void)
         cmocka_unit_test(test_arg_every_dtype_and_layout),
         cmocka_unit_test(test_arg_large_workgroups),
         cmocka_unit_test(test_arg_ignores_nan),
+        cmocka_unit_test(test_arg_long_rows),
         cmocka_unit_test(nd_test_no_validation_messages),
     };
 
-    return cmocka_run_group_tests(tests, nd_open, NULL);
+    return cmocka_run_group_tests(tests, nd_open_for_counts, NULL);
 }

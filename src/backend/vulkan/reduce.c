@@ -23,6 +23,14 @@
 /* Lanes along the kept axis in one workgroup: 512 bytes in a row when each loads 16. */
 #define MAX_LOG2_COLS 5
 
+/* Slices that their last workgroup joins. Every output has a counter, in memory that the host sets;
+ * one subgroup reads the parts, some for each lane; and a lane makes its loads one by one, so that
+ * of many two dispatches are faster. argmax of 151,936 bf16 on an H200, in microseconds with
+ * timestamps: 75 slices 6.7, and 11.8 with two dispatches. */
+#define MAX_JOINED 64
+#define MAX_PARTS_PER_LANE 8
+#define MAX_LOADS_JOINED 4
+
 /* llvmpipe ends all loops of an invocation after 65,535 trips in total, without an error. */
 #define MAX_TRIPS 30000
 
@@ -41,6 +49,7 @@ struct job {
     uint32_t workgroup;
     uint32_t held;   /* elements of one load */
     int lane;        /* axis of plan->kept that lanes follow, -1 in rows */
+    bool joins;      /* the last workgroup of an output joins its slices */
     uint64_t groups; /* workgroups of one slice */
     struct reduce_args args;
 };
@@ -166,6 +175,20 @@ static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
     return MAX(wanted, trips / MAX_TRIPS + 1);
 }
 
+/* Slices for the last workgroup to join, or 0. What would not be cut for two dispatches is not cut
+ * for one either. */
+static uint64_t joined_slices(const struct job *j, uint64_t loads, uint64_t slices)
+{
+    uint64_t n_out = j->r->plan->n_out, each = (loads + j->workgroup - 1) / j->workgroup;
+    uint64_t most = MIN(launch_busy_groups() / MAX(n_out, 1u),
+                        (uint64_t)vk_limits_get()->min_subgroup * MAX_PARTS_PER_LANE);
+
+    if (!gate_on(GATE_VK_REDUCE_JOIN) || !j->r->out || n_out > MAX_JOINED || slices < 2 ||
+        1u << j->args.log2_team != j->workgroup || each > most * MAX_LOADS_JOINED)
+        return 0;
+    return MIN(each, most);
+}
+
 static void plan_rows(struct job *j)
 {
     const struct reduce_plan *p = j->r->plan;
@@ -186,7 +209,9 @@ static void plan_rows(struct job *j)
     uint64_t rounds = (loads >> log2) / LOADS_IN_FLIGHT + 1;
     if (j->v->loads == WIDE && p->red.n > 1) /* every run may end with a round that is not full */
         rounds += p->n_red / j->args.run;
-    set_slices(j, wanted_slices(j, rounds), 64);
+    uint64_t slices = wanted_slices(j, rounds), joined = joined_slices(j, loads, slices);
+    set_slices(j, joined ? joined : slices, 64);
+    j->joins = joined && j->args.slices > 1;
 }
 
 static void plan_cols(struct job *j)
@@ -247,7 +272,6 @@ static enum err set_axes(struct job *j, struct vk_enc *e)
     launch_walk(&walks[2], red->dim, red->in, red->n);
     enum err err = vk_enc_args(e, &addr, walks, sizeof walks);
     a->kept_walk = kept.n > 1 ? addr : 0;
-    a->kept_out_walk = kept.n > 1 ? addr + sizeof walks[0] : 0;
     a->red_walk = red->n > 1 ? addr + 2 * sizeof walks[0] : 0;
     return err;
 }
@@ -284,7 +308,7 @@ static enum err plan_job(struct job *j, struct vk_enc *e, const struct vk_reduct
 
 struct stage {
     enum kern_id kern;
-    uint32_t wide, out_parts, in_parts;
+    uint32_t wide, out_parts, in_parts, joins;
     uint32_t shared_parts;
     uint64_t groups;
 };
@@ -293,8 +317,10 @@ static enum err dispatch(struct vk_enc *e, const struct job *j, const struct red
                          const struct stage *s)
 {
     bool walks = j->r->plan->red.n > 1 && !s->in_parts;
-    uint32_t spec[] = { j->workgroup,    1,    1, j->r->kind, s->wide, s->out_parts, s->in_parts,
-                        s->shared_parts, walks };
+    uint32_t spec[] = {
+        j->workgroup,    1,     1,       j->r->kind, s->wide, s->out_parts, s->in_parts,
+        s->shared_parts, walks, s->joins
+    };
     const struct vk_pipe *pipe;
     enum err err;
 
@@ -313,16 +339,32 @@ static enum err bind_out(struct vk_enc *e, const struct job *j, uint64_t *addr, 
     return vk_enc_scratch(e, addr, parts * j->r->part_bytes);
 }
 
+/* Where the slices of an output meet. */
+static enum err bind_parts(struct vk_enc *e, struct job *j)
+{
+    size_t n_out = j->args.n_out;
+    enum err err;
+
+    TRY(launch_counters(e, &j->args.counters, n_out));
+    TRY(vk_enc_scratch(e, &j->args.parts, n_out * j->args.slices * j->r->part_bytes));
+out:
+    return err;
+}
+
 static enum err first_stage(struct vk_enc *e, struct job *j)
 {
-    bool rows = j->r->plan->walk == REDUCE_ROWS, parts = j->args.slices > 1 || !j->r->out;
+    bool rows = j->r->plan->walk == REDUCE_ROWS;
+    bool parts = !j->r->out || (j->args.slices > 1 && !j->joins);
     struct stage s = { .kern = rows ? j->r->row : j->r->col,
                        .wide = j->v->loads == WIDE,
                        .out_parts = parts,
+                       .joins = j->joins,
                        .shared_parts = j->workgroup * (rows ? 1 : j->held) };
     enum err err;
 
     TRY(bind_out(e, j, &j->args.out_addr, parts ? j->args.slices * j->args.n_out : 0));
+    if (j->joins)
+        TRY(bind_parts(e, j));
     s.groups = rows ? (uint64_t)ceil_div((int64_t)(j->args.n_out * j->args.slices),
                                          j->workgroup >> j->args.log2_team)
                     : j->groups * j->args.slices;
@@ -396,7 +438,7 @@ enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uin
         goto out;
     if (parts)
         *parts = j.args.out_addr;
-    if (j.args.slices > 1)
+    if (j.args.slices > 1 && !j.joins)
         TRY(second_stage(e, &j, parts));
 out:
     return err;

@@ -37,10 +37,17 @@ void part_take(inout PART a, VAL v, uint index)
     a = part_join(a, PART(KEY(v), index));
 }
 
+// Of consecutive elements a later one has to be better, so that indices need not be compared. What is
+// not better than nothing has no index that would win.
 void part_take_block(inout PART a, VAL v[DT_PER16], uint index)
 {
-    [[unroll]] for (int i = 0; i < DT_PER16; i++)
-        part_take(a, v[i], index + uint(i));
+    PART best = PART(part_init().key, 0xffffffffu);
+    [[unroll]] for (int i = 0; i < DT_PER16; i++) {
+        KEY key = KEY(v[i]);
+        bool better = IS_MAX != 0u ? key > best.key : key < best.key;
+        best = part_select(best, PART(key, index + uint(i)), better);
+    }
+    a = part_join(a, best);
 }
 
 void part_store(uint64_t address, int64_t i, PART v)

@@ -195,7 +195,9 @@ struct qmm_args {
  * the lanes follow. Slices cut the reduced axes into chunks. */
 struct reduce_args {
     A_ADDR in_addr, out_addr;
-    A_ADDR kept_walk, kept_out_walk, red_walk; /* walk_args */
+    A_ADDR kept_walk;       /* walk_args of the input, then of the output */
+    A_ADDR red_walk;        /* walk_args */
+    A_ADDR parts, counters; /* row: of the slices and of every output, if the last joins them */
     A_I64 kept_stride, kept_out_stride, red_stride;
     A_I64 lane_stride, lane_out_stride; /* reduce_col */
     A_U64 n_out, n_red;
@@ -525,7 +527,7 @@ static_assert(sizeof(struct qmv_args) == 88, "padding");
 static_assert(sizeof(struct qmv_set) == 40, "padding");
 static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
 static_assert(sizeof(struct qmm_args) == 80, "padding");
-static_assert(sizeof(struct reduce_args) == 120, "padding");
+static_assert(sizeof(struct reduce_args) == 128, "padding");
 static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct softmax_block_args) == 48 + 4 * BLOCK_DIGITS, "padding");

@@ -1,8 +1,18 @@
 #version 450
 // Reductions whose lanes share an output: neighbouring lanes read neighbouring elements of the
-// reduced axes. A team of lanes makes one output, or one slice of it.
+// reduced axes. A team of lanes makes one output, or one slice of it. A short slice has a workgroup, and
+// the last workgroup of an output joins its slices: another dispatch would take longer than all.
 #extension GL_GOOGLE_include_directive : require
 #include "reduce_head.glsl"
+#include "last.glsl"
+
+layout(constant_id = 9) const bool LAST_JOINS = false;
+
+layout(buffer_reference, scalar, buffer_reference_align = PART_BYTES >= 8 ? 8 : 4)
+    coherent buffer SliceBuf
+{
+    PART v[];
+};
 
 uint team;  // lanes per team
 uint lane;  // of this invocation in its team
@@ -31,6 +41,11 @@ void take_run(inout PART part, uint64_t address, uint begin, uint end)
     for (uint i = lane; i < n - (tail - head); i += team) {
         uint at = begin + (i < head ? i : i + (tail - head));
         part_take(part, dt_get(address, int64_t(at)), at);
+    }
+    if (LAST_JOINS) {
+        for (uint b = lane; b < blocks; b += team)
+            take_words(part, body.v[b], index + b * uint(DT_PER16), true);
+        return;
     }
     // The last round repeats a load instead of leaving one out: all four stay in flight.
     for (uint b = lane; b < blocks; b += 4u * team) {
@@ -77,6 +92,57 @@ void take_elements(inout PART part, uint64_t address, uint64_t begin, uint64_t e
     }
 }
 
+PART join_subgroup(PART v)
+{
+    for (uint mask = 1u; mask < gl_SubgroupSize; mask <<= 1)
+        v = part_join(v, part_xor(v, mask));
+    return v;
+}
+
+// The parts of all lanes, for those of the first subgroup.
+PART join_in_first(PART v)
+{
+    v = join_subgroup(v);
+    if (gl_NumSubgroups == 1u)
+        return v;
+    if (gl_SubgroupInvocationID == 0u)
+        team_parts[gl_SubgroupID] = v;
+    barrier();
+    v = part_init();
+    for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize)
+        v = part_join(v, team_parts[i]);
+    return gl_SubgroupID == 0u ? join_subgroup(v) : v;
+}
+
+uint64_t part_at(uint64_t o, uint slice)
+{
+    return p.parts + (o * uint64_t(p.slices) + uint64_t(slice)) * uint64_t(PART_BYTES);
+}
+
+// One subgroup leaves the part of its slice in memory; the last one to do so joins them all.
+void finish_slice(uint64_t o, uint slice, PART part)
+{
+    bool last = false;
+    if (gl_SubgroupInvocationID == 0u) {
+        SliceBuf(part_at(o, slice)).v[0] = part;
+        last = arrive_last(p.slices, p.counters + o * uint64_t(COUNTER_BYTES));
+    }
+    subgroupBarrier();
+    if (subgroupShuffle(uint(last), 0u) == 0u)
+        return;
+    part = part_init();
+    for (uint s = gl_SubgroupInvocationID; s < p.slices; s += 4u * gl_SubgroupSize) {
+        PART v[4];
+        [[unroll]] for (uint k = 0u; k < 4u; k++)
+            v[k] = SliceBuf(part_at(o, min(s + k * gl_SubgroupSize, p.slices - 1u))).v[0];
+        [[unroll]] for (uint k = 0u; k < 4u; k++)
+            part = part_select(part, part_join(part, v[k]), s + k * gl_SubgroupSize < p.slices);
+    }
+    part = join_subgroup(part);
+    if (gl_SubgroupInvocationID == 0u)
+        part_store(p.out_addr, int64_t(o), part);
+}
+
 void main()
 {
     team = 1u << p.log2_team;
@@ -100,6 +166,12 @@ void main()
             take_runs(part, address, begin, end);
         else
             take_elements(part, address, begin, end);
+    }
+    if (LAST_JOINS) {
+        part = join_in_first(part);
+        if (live && gl_SubgroupID == 0u)
+            finish_slice(o, uint(slice), part);
+        return;
     }
     part = team_join(part, 1u, team);
     if (live && lane == 0u)
