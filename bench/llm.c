@@ -17,6 +17,7 @@
 
 #define MAX_LIST 8
 #define MAX_REPEATS 100
+#define WARM_UP_NS 300000000
 
 static const char usage[] =
     "usage: mlx bench llm (--model PATH | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
@@ -206,13 +207,26 @@ static void report(const struct options *o, const struct subject *s, const struc
     fflush(stdout);
 }
 
+/* The first run makes the cache, the second is planned for one that is there; and a GPU that was
+ * idle is slow for some time. */
+static enum err warm_up(struct subject *s, const struct test *t)
+{
+    int64_t began = clock_ns();
+    struct sample_row row;
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < 2 || clock_ns() - began < WARM_UP_NS; i++)
+        TRY(measure(&row, s, t));
+out:
+    return err;
+}
+
 static enum err run_test(struct subject *s, const struct options *o, const struct test *t)
 {
     struct sample_row row[MAX_REPEATS];
     enum err err = ERR_OK;
 
-    for (int i = 0; i < 2; i++) /* the first makes the cache, the second is planned for one */
-        TRY(measure(&row[0], s, t));
+    TRY(warm_up(s, t));
     for (int i = 0; i < o->repeat; i++)
         TRY(measure(&row[i], s, t));
     report(o, s, t, row);
