@@ -79,6 +79,7 @@ static void extend_spec(struct heads_job *j)
     p->spec[p->n_spec++] = p->spec[0];
     p->spec[p->n_spec++] = j->team.lanes;
     p->spec[p->n_spec++] = j->team.log2_team;
+    p->spec[p->n_spec++] = (uint32_t)j->attn.a.n_kv;
 }
 
 static enum err bind_rows(struct vk_enc *e, struct attn_heads_args *a, const struct vk_rope *r)
@@ -116,8 +117,7 @@ static enum err bind_more(struct vk_enc *e, struct attn_heads_args *a, const str
                                  .keys_batch = (int32_t)r->part[KEYS].to.batch,
                                  .values_batch = (int32_t)r->part[VALUES].to.batch,
                                  .first = r->p->offset,
-                                 .position_scale = r->p->scale,
-                                 .size = r->size };
+                                 .position_scale = r->p->scale };
     struct vk_rope_table table;
     enum err err;
 
@@ -142,8 +142,8 @@ out:
 static enum err encode(struct vk_enc *e, const struct heads_job *j, const struct vk_pipe *pipe)
 {
     const struct attn *t = &j->attn.a;
-    struct attn_heads_args a = { .n_kv = (uint32_t)t->n_kv,
-                                 .n_k = (uint32_t)t->n_k,
+    struct attn_heads_args a = { .n_k = (uint32_t)t->n_k,
+                                 .size = j->rope->size,
                                  .splits = j->plan.splits,
                                  .scale = t->p->scale };
     const struct exec *x = j->attn.x;

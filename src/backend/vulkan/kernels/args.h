@@ -345,8 +345,6 @@ struct attn_heads_more {
     A_I32 keys_batch, values_batch;  /* of the caches */
     A_I32 first;
     A_F32 position_scale;
-    A_U32 size;
-    A_U32 reserved;
 };
 
 #define HEADS_NORM_Q 256u /* beside the flags of rope.comp */
@@ -360,8 +358,9 @@ struct attn_heads_args {
     A_ADDR more;                /* attn_heads_more in memory */
     A_I32 k_head, k_pos, v_head, v_pos;
     A_I32 q_row_head, k_row_head, v_row_head;
-    A_U32 n_kv, n_k;
+    A_U32 n_k;
     A_U32 splits;
+    A_U32 size; /* of a row */
     A_F32 scale;
     A_F32 eps; /* of the norms */
 };
@@ -536,7 +535,7 @@ static_assert(sizeof(struct rope_part) == 104, "padding");
 static_assert(sizeof(struct rope_args) == 88, "padding");
 static_assert(sizeof(struct sdpa_mask) == 40, "padding");
 static_assert(sizeof(struct sdpa_args) == 128, "padding");
-static_assert(sizeof(struct attn_heads_more) == 88, "padding");
+static_assert(sizeof(struct attn_heads_more) == 80, "padding");
 static_assert(sizeof(struct attn_heads_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,

@@ -2,14 +2,16 @@
 // exp2 does.
 //
 // The includer declares ARGS(sdpa_args), FLAGS (SDPA_*), GROUP (query heads of a kv head) and DV. With
-// HEADS defined it declares ARGS(attn_heads_args) and `more` of its memory: one query, no mask.
+// HEADS defined it declares ARGS(attn_heads_args), `more` of its memory and KV_HEADS: one query, no mask.
 #ifdef HEADS
 #define N_Q 1u
+#define N_KV KV_HEADS
 #define MASK_ADDR 0ul
 #define SINKS_ADDR more.sinks
 #define SINKS_STRIDE more.sinks_stride
 #else
 #define N_Q p.n_q
+#define N_KV p.n_kv
 #define MASK_ADDR p.mask
 #define SINKS_ADDR p.sinks
 #define SINKS_STRIDE p.sinks_stride
@@ -82,5 +84,5 @@ float sink_of(uint head)
 // Element 0 of a row of the result.
 int64_t dst_row(uint batch, uint head, uint position)
 {
-    return ((int64_t(batch) * N_Q + position) * (p.n_kv * GROUP) + head) * DV;
+    return ((int64_t(batch) * N_Q + position) * (N_KV * GROUP) + head) * DV;
 }

@@ -20,7 +20,7 @@ const uint BLOCKS = 2u;
 #define TURN_TABLE p.table
 #define TURN_STRIDE more.table_stride
 #define TURN_PAIRS (D / 2u)
-#define ROW_SIZE more.size
+#define ROW_SIZE p.size
 #include "rope_rows.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer More

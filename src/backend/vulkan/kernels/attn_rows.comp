@@ -26,6 +26,7 @@ layout(constant_id = 9) const uint D = 64u;
 layout(constant_id = 10) const uint DV = 64u;
 
 #ifdef HEADS
+layout(constant_id = 15) const uint KV_HEADS = 1u;
 ARGS(attn_heads_args);
 attn_heads_more more;
 #define PARTS_ADDR more.parts
@@ -352,8 +353,8 @@ void main()
     uint tiles = (GROUP * N_Q + ROWS - 1u) / ROWS;
     uint head = item / tiles;
     tile = item - head * tiles;
-    batch = head / p.n_kv;
-    kv = head - batch * p.n_kv;
+    batch = head / N_KV;
+    kv = head - batch * N_KV;
     k_rows = p.k + uint64_t(int64_t(kv) * p.k_head * DT_BYTES);
     v_rows = p.v + uint64_t(int64_t(kv) * p.v_head * DT_BYTES);
     if (batch > 0u) {
