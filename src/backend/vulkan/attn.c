@@ -13,6 +13,9 @@
  * spends its time building what is unrolled. */
 #define MAX_ROWS 8
 #define MAX_ROWS_LEAN 2
+/* Measured on an H200 (qwen3-0.6b, 40 to 120 keys): a token takes 5 % less time than with keys
+ * split after the first step; from 160 keys on splitting wins. */
+#define WHOLE_STEPS 8
 /* All loops of an invocation together end after 65,535 trips on a software device: so many steps
  * over keys are safe, and so many keys in kernels with loops inside of a step. */
 #define SOFTWARE_MAX_STEPS 1024
@@ -153,13 +156,35 @@ static bool rows_fit(struct rows_plan *r, const struct attn_job *j)
     return r->shared <= dev->shared_memory;
 }
 
+static uint32_t steps_of(const struct rows_plan *r, const struct attn_job *j)
+{
+    return (uint32_t)ceil_div(j->a.n_k, r->workgroup / r->lanes);
+}
+
+/* So few keys that joining parts of them would take longer than going over them all. */
+static bool takes_all_keys(const struct rows_plan *r, const struct attn_job *j)
+{
+    return !vk_limits_get()->is_software && steps_of(r, j) <= WHOLE_STEPS;
+}
+
+/* Then there are more workgroups instead, each with fewer rows. */
+static void spread_rows(struct rows_plan *r, const struct attn_job *j)
+{
+    int64_t rows = (int64_t)j->a.batch * j->a.n_kv * rows_of(j);
+
+    if (takes_all_keys(r, j))
+        r->rows = MIN(r->rows, (uint32_t)ceil_div(rows, MAX(vk_limits_get()->compute_units, 1)));
+}
+
 /* Enough parts of the keys to occupy the device, each with a step's worth of keys. */
 static uint32_t split_keys(const struct rows_plan *r, const struct attn_job *j, uint32_t items)
 {
     const struct vk_limits *dev = vk_limits_get();
-    uint32_t steps = (uint32_t)ceil_div(j->a.n_k, r->workgroup / r->lanes);
+    uint32_t steps = steps_of(r, j);
     uint32_t splits = MIN(steps, dev->compute_units / MAX(items, 1));
 
+    if (takes_all_keys(r, j))
+        return 1;
     if (dev->is_software)
         splits = MAX(splits, (uint32_t)ceil_div(steps, SOFTWARE_MAX_STEPS));
     return MAX(MIN(splits, SDPA_SPLITS), 1);
@@ -197,6 +222,7 @@ void attn_plan_rows(struct attn_plan *p, const struct attn_job *j)
     };
 
     r.workgroup = rows_workgroup(j, r.lanes);
+    spread_rows(&r, j);
     while (!rows_fit(&r, j) && r.workgroup > dev->max_subgroup)
         r.workgroup /= 2;
     while (!rows_fit(&r, j) && r.rows > 1)
