@@ -1,10 +1,11 @@
 #include "core/rewrite_find.h"
 
+#include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 
 #include "backend/backend.h"
 #include "core/gate.h"
+#include "core/tally.h"
 
 /* ---- rows ---- */
 
@@ -22,7 +23,13 @@ static const char *const reasons[GROUP_REASON_COUNT] = {
     [GROUP_SIZE] = "size",   [GROUP_PARAMS] = "params", [GROUP_OFF] = "off",
 };
 
-static _Atomic uint64_t counts[REWRITE_COUNT][GROUP_REASON_COUNT];
+#define N_COUNTS (REWRITE_COUNT * GROUP_REASON_COUNT)
+static_assert(TALLY_REWRITE + N_COUNTS <= TALLY_BACKEND, "counters have room");
+
+static unsigned count_of(int rewrite, int why)
+{
+    return TALLY_REWRITE + (unsigned)(rewrite * GROUP_REASON_COUNT + why);
+}
 
 bool rewrite_on(enum rewrite id)
 {
@@ -42,32 +49,30 @@ void rewrite_count(uint32_t rewrites, enum group_reason why)
 {
     for (int i = 0; i < REWRITE_COUNT; i++)
         if (rewrites >> i & 1)
-            atomic_fetch_add_explicit(&counts[i][why], 1, memory_order_relaxed);
+            tally_add(count_of(i, (int)why), 1);
 }
 
 uint64_t rewrite_hits(enum rewrite id)
 {
-    return atomic_load(&counts[id][GROUP_TAKEN]);
+    return tally_get(count_of((int)id, GROUP_TAKEN));
 }
 
 uint64_t rewrite_rejects(enum rewrite id, enum group_reason why)
 {
-    return atomic_load(&counts[id][why]);
+    return tally_get(count_of((int)id, (int)why));
 }
 
 void rewrite_reset(void)
 {
-    for (int i = 0; i < REWRITE_COUNT; i++)
-        for (int k = 0; k < GROUP_REASON_COUNT; k++)
-            atomic_store(&counts[i][k], 0);
+    tally_reset(TALLY_REWRITE, N_COUNTS);
 }
 
 void rewrite_print(FILE *out)
 {
     for (int i = 0; i < REWRITE_COUNT; i++)
         for (int k = 0; k < GROUP_REASON_COUNT; k++)
-            if (atomic_load(&counts[i][k]))
-                fprintf(out, "%12" PRIu64 "  rewrite %s: %s\n", atomic_load(&counts[i][k]),
+            if (tally_get(count_of(i, k)))
+                fprintf(out, "%12" PRIu64 "  rewrite %s: %s\n", tally_get(count_of(i, k)),
                         rows[i].name, reasons[k]);
 }
 

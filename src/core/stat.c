@@ -8,12 +8,9 @@ const char *const stat_text[STAT_COUNT] = {
 #undef STAT
 };
 
-_Atomic uint64_t stat_values[STAT_COUNT];
-
 void stat_reset(void)
 {
-    for (int i = 0; i < STAT_COUNT; i++)
-        atomic_store(&stat_values[i], 0);
+    tally_reset(TALLY_STAT, STAT_COUNT);
 }
 
 void stat_print(FILE *out)

@@ -1,10 +1,10 @@
 /* Counters over stat.def. Thread-safety: safe; a snapshot is not atomic over all counters. */
 #pragma once
 
-#include <stdatomic.h>
+#include <assert.h>
 #include <stdio.h>
 
-#include "core/common.h"
+#include "core/tally.h"
 
 enum stat {
 #define STAT(id, text) STAT_##id,
@@ -12,18 +12,18 @@ enum stat {
 #undef STAT
     STAT_COUNT
 };
+static_assert(TALLY_STAT + STAT_COUNT <= TALLY_REWRITE, "counters have room");
 
 extern const char *const stat_text[STAT_COUNT];
-extern _Atomic uint64_t stat_values[STAT_COUNT];
 
 static inline void stat_add(enum stat id, uint64_t n)
 {
-    atomic_fetch_add_explicit(&stat_values[id], n, memory_order_relaxed);
+    tally_add(TALLY_STAT + id, n);
 }
 
 static inline uint64_t stat_get(enum stat id)
 {
-    return atomic_load_explicit(&stat_values[id], memory_order_relaxed);
+    return tally_get(TALLY_STAT + id);
 }
 
 void stat_reset(void);

@@ -1,5 +1,6 @@
 #include "backend/vulkan/variant.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,8 +36,6 @@ static const char *const reason_text[VARIANT_REASONS] = {
     [VARIANT_FAILED] = "failed",
 };
 
-static _Atomic uint64_t hits[VARIANT_COUNT];
-static _Atomic uint64_t rejects[VARIANT_COUNT][VARIANT_REASONS];
 static atomic_bool has_failed[VARIANT_COUNT];
 
 const char *variant_name(enum variant_id id)
@@ -95,13 +94,26 @@ static void log_reject(enum variant_id id, enum variant_reason why, const struct
 #define MAX_SHAPES 1024
 #define MAX_PROBES 32 /* a full table must not cost more than an empty one */
 
-/* Open addressing without a lock: a slot gets its key once and keeps it. */
-static struct shape_count {
-    _Atomic uint64_t key; /* 0: free */
-    _Atomic uint64_t hits;
-} shapes[MAX_SHAPES];
-static _Atomic uint64_t shapes_left_out; /* hits that found no slot */
+/* Open addressing without a lock: a slot gets its key once and keeps it. 0: free. */
+static _Atomic uint64_t shapes[MAX_SHAPES];
 static const char *_Atomic size_names[VARIANT_COUNT];
+
+/* What is counted: hits, rejects, hits by shape, hits that found no slot and those of problems
+ * without sizes. */
+enum {
+    HITS = VARIANT_TALLY_HITS,
+    REJECTS = HITS + VARIANT_COUNT,
+    SHAPES = REJECTS + VARIANT_COUNT * VARIANT_REASONS,
+    LEFT_OUT = SHAPES + MAX_SHAPES,
+    WITHOUT_SIZES,
+    TALLY_END
+};
+static_assert((int)TALLY_END <= (int)TALLY_COUNT, "counters have room");
+
+static unsigned rejects_of(enum variant_id id, enum variant_reason why)
+{
+    return REJECTS + (unsigned)id * VARIANT_REASONS + (unsigned)why;
+}
 
 static uint64_t bucket_of(int64_t size)
 {
@@ -117,31 +129,39 @@ static uint64_t shape_key(enum variant_id id, const int64_t *size)
     return key;
 }
 
-/* The slot of the key: its own, or a free one; NULL if there is none near by. */
-static struct shape_count *find_shape(uint64_t key)
+/* The slot of the key: its own, or a free one; MAX_SHAPES if there is none near by. */
+static size_t find_shape(uint64_t key)
 {
     size_t at = hash_mix(HASH_SEED, key) % MAX_SHAPES;
 
     for (size_t i = 0; i < MAX_PROBES; i++, at = (at + 1) % MAX_SHAPES) {
-        uint64_t found = atomic_load_explicit(&shapes[at].key, memory_order_relaxed);
+        uint64_t found = atomic_load_explicit(&shapes[at], memory_order_relaxed);
         if (!found || found == key)
-            return &shapes[at];
+            return at;
     }
-    return NULL;
+    return MAX_SHAPES;
 }
 
-static void count_shape(enum variant_id id, const struct variant_problem *p)
+/* The counter of hits of that shape; a new one gets it now. */
+static unsigned shape_counter(enum variant_id id, const struct variant_problem *p)
 {
     uint64_t key = shape_key(id, p->size);
-    struct shape_count *s;
+    size_t at;
 
     atomic_store_explicit(&size_names[id], p->sizes, memory_order_relaxed);
-    while ((s = find_shape(key))) {
-        uint64_t found = atomic_load_explicit(&s->key, memory_order_relaxed);
-        if (found == key || (!found && atomic_compare_exchange_strong(&s->key, &found, key)))
-            break;
+    while ((at = find_shape(key)) < MAX_SHAPES) {
+        uint64_t found = atomic_load_explicit(&shapes[at], memory_order_relaxed);
+        if (found == key || (!found && atomic_compare_exchange_strong(&shapes[at], &found, key)))
+            return SHAPES + (unsigned)at;
     }
-    atomic_fetch_add_explicit(s ? &s->hits : &shapes_left_out, 1, memory_order_relaxed);
+    return LEFT_OUT;
+}
+
+struct variant_hit variant_hit_of(enum variant_id id, const struct variant_problem *p)
+{
+    unsigned counter = p->sizes ? shape_counter(id, p) : WITHOUT_SIZES;
+
+    return (struct variant_hit){ (uint16_t)id, (uint16_t)counter };
 }
 
 /* ---- the choice ---- */
@@ -156,24 +176,12 @@ static enum variant_reason check(enum variant_id id)
     return VARIANT_FITS;
 }
 
-static _Thread_local int newest; /* taken by this thread, plus one; 0: none */
-
-enum variant_id variant_taken(void)
-{
-    int id = newest ? newest - 1 : VARIANT_COUNT;
-
-    newest = 0;
-    return (enum variant_id)id;
-}
+THREAD_LOCAL int variant_newest;
 
 void variant_count(enum variant_id id, const struct variant_problem *p)
 {
-    if (rehearsal_is_on()) /* it is counted when it is encoded */
-        return;
-    atomic_fetch_add_explicit(&hits[id], 1, memory_order_relaxed);
-    if (p->sizes)
-        count_shape(id, p);
-    newest = (int)id + 1;
+    if (!rehearsal_is_on()) /* it is counted when it is encoded */
+        variant_count_again(variant_hit_of(id, p));
 }
 
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p)
@@ -186,7 +194,7 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
         variant_count(id, p);
         return true;
     }
-    atomic_fetch_add_explicit(&rejects[id][why], 1, memory_order_relaxed);
+    tally_add(rejects_of(id, why), 1);
     if (gate_on(rows[id].log))
         log_reject(id, why, p);
     return false;
@@ -210,35 +218,28 @@ bool variant_gives_way(enum variant_id id, enum err err)
 
 uint64_t variant_hits(enum variant_id id)
 {
-    return atomic_load_explicit(&hits[id], memory_order_relaxed);
+    return tally_get(HITS + (unsigned)id);
 }
 
 uint64_t variant_rejects(enum variant_id id, enum variant_reason why)
 {
-    return atomic_load_explicit(&rejects[id][why], memory_order_relaxed);
+    return tally_get(rejects_of(id, why));
 }
 
 uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES])
 {
     uint64_t key = shape_key(id, size);
-    const struct shape_count *s = find_shape(key);
+    size_t at = find_shape(key);
 
-    return s && atomic_load(&s->key) == key ? atomic_load(&s->hits) : 0;
+    return at < MAX_SHAPES && atomic_load(&shapes[at]) == key ? tally_get(SHAPES + (unsigned)at)
+                                                              : 0;
 }
 
 void variant_reset(void)
 {
-    for (int i = 0; i < VARIANT_COUNT; i++) {
-        atomic_store(&hits[i], 0);
+    for (int i = 0; i < VARIANT_COUNT; i++)
         atomic_store(&has_failed[i], false);
-        for (int r = 0; r < VARIANT_REASONS; r++)
-            atomic_store(&rejects[i][r], 0);
-    }
-    for (int i = 0; i < MAX_SHAPES; i++) {
-        atomic_store(&shapes[i].key, 0);
-        atomic_store(&shapes[i].hits, 0);
-    }
-    atomic_store(&shapes_left_out, 0);
+    tally_reset(HITS, TALLY_END - HITS);
     pthread_mutex_lock(&seen.lock);
     memset(seen.hash, 0, sizeof seen.hash);
     seen.n = 0;
@@ -258,14 +259,17 @@ static void print_bucket(FILE *out, uint64_t bucket, const char *before)
         fprintf(out, "%s%" PRIu64 "-%" PRIu64, before, first, last);
 }
 
-static void print_shape(FILE *out, const struct shape_count *s)
+struct shape_hits {
+    uint64_t key, hits;
+};
+
+static void print_shape(FILE *out, const struct shape_hits *s)
 {
-    uint64_t key = atomic_load(&s->key);
     const char *before = "      ";
 
-    fprintf(out, "%12" PRIu64, atomic_load(&s->hits));
+    fprintf(out, "%12" PRIu64, s->hits);
     for (int shift = LOG2_BITS * (VARIANT_SIZES - 1); shift >= 0; shift -= LOG2_BITS) {
-        uint64_t bucket = key >> shift & ((1 << LOG2_BITS) - 1);
+        uint64_t bucket = s->key >> shift & ((1 << LOG2_BITS) - 1);
         if (!bucket)
             break;
         print_bucket(out, bucket, before);
@@ -277,23 +281,24 @@ static void print_shape(FILE *out, const struct shape_count *s)
 /* Most hits first. */
 static int by_hits(const void *a, const void *b)
 {
-    uint64_t x = atomic_load(&(*(const struct shape_count *const *)a)->hits);
-    uint64_t y = atomic_load(&(*(const struct shape_count *const *)b)->hits);
+    uint64_t x = ((const struct shape_hits *)a)->hits, y = ((const struct shape_hits *)b)->hits;
 
     return (x < y) - (x > y);
 }
 
 static void print_shapes(FILE *out, enum variant_id id)
 {
-    const struct shape_count *found[MAX_SHAPES];
+    struct shape_hits found[MAX_SHAPES];
     size_t n = 0;
 
-    for (size_t i = 0; i < MAX_SHAPES; i++)
-        if (atomic_load(&shapes[i].key) >> (LOG2_BITS * VARIANT_SIZES) == (uint64_t)id + 1)
-            found[n++] = &shapes[i];
+    for (unsigned i = 0; i < MAX_SHAPES; i++) {
+        struct shape_hits s = { atomic_load(&shapes[i]), tally_get(SHAPES + i) };
+        if (s.hits && s.key >> (LOG2_BITS * VARIANT_SIZES) == (uint64_t)id + 1)
+            found[n++] = s;
+    }
     qsort(found, n, sizeof found[0], by_hits);
     for (size_t i = 0; i < n; i++)
-        print_shape(out, found[i]);
+        print_shape(out, &found[i]);
 }
 
 static void print_hits(FILE *out, enum variant_id id)
@@ -325,6 +330,6 @@ void variant_print(FILE *out, const char *family)
         print_hits(out, (enum variant_id)i);
         print_rejects(out, (enum variant_id)i);
     }
-    if (atomic_load(&shapes_left_out))
-        fprintf(out, "%12" PRIu64 "  hits of further shapes\n", atomic_load(&shapes_left_out));
+    if (tally_get(LEFT_OUT))
+        fprintf(out, "%12" PRIu64 "  hits of further shapes\n", tally_get(LEFT_OUT));
 }
