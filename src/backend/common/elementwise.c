@@ -37,7 +37,7 @@ static void classify(struct elem_walk *w, const struct exec *x)
             continue;
         }
         first = first ? first : a;
-        flat = flat && (a->flags & LAYOUT_CONTIGUOUS) && same_walk(a, first);
+        flat = flat && (a->flags & LAYOUT_CONTIGUOUS) && (a == first || same_walk(a, first));
     }
     w->kind = !first ? ELEM_SCALAR : flat ? ELEM_VECTOR : ELEM_STRIDED;
     w->layout = w->kind == ELEM_STRIDED ? NULL : first ? first : x->in[0];

@@ -341,27 +341,29 @@ static void put_nest(struct block *b, const struct elem_job *job, const struct e
     }
 }
 
-static void fill_block(struct block *b, const struct elem_job *job, const struct elem_class *c)
+static void fill_block(struct block *b, const struct elem_job *job, const struct elem_class *c,
+                       size_t groups)
 {
-    b->size = 0;
+    int n = n_operands(job);
+
     b->wide = c->flags & ELEM_WIDE;
-    for (int o = 0; o < n_operands(job); o++)
-        put_long(b, job->addr[o]);
+    for (int o = 0; o < n; o++)
+        b->words[o] = job->addr[o];
+    b->size = (size_t)n * sizeof b->words[0];
     if (is_arange(job->fx)) {
         put_long(b, job->range[0]);
         put_long(b, job->range[1]);
     }
-    put_index(b, (int64_t)group_count(job, c->lanes));
+    put_index(b, (int64_t)groups);
     if (job->nest)
         put_nest(b, job, c);
     for (int i = 0; c->block && i < BLOCK_DIGITS; i++)
         put_index(b, i);
 }
 
-static struct vk_grid grid_of(const struct elem_job *job, const struct elem_class *c)
+static struct vk_grid grid_of(const struct elem_class *c, size_t groups)
 {
     size_t per_workgroup = (size_t)c->threads * c->unroll;
-    size_t groups = group_count(job, c->lanes);
 
     return launch_grid(groups / per_workgroup + (groups % per_workgroup != 0));
 }
@@ -373,23 +375,33 @@ static enum variant_id variant_of(const struct elem_class *c)
                           : VARIANT_ELEMENTWISE_NARROW;
 }
 
-static enum err dispatch_class(struct vk_enc *e, const struct elem_job *job,
-                               const struct elem_class *c)
+/* With k's class, pipe, groups and grid. */
+static enum err dispatch_known(struct vk_enc *e, const struct elem_job *job,
+                               const struct elem_known *k)
 {
-    const struct vk_pipe *pipe;
     struct block b;
     uint64_t addr;
     enum err err;
 
-    TRY(elem_pipe(&pipe, job->fx, c, job->slot));
-    fill_block(&b, job, c);
+    fill_block(&b, job, &k->c, k->groups);
+    if (!(k->c.flags & ELEM_ARGS_IN_MEMORY))
+        return vk_enc_dispatch(e, k->pipe, b.words, b.size, k->grid);
+    TRY(vk_enc_args(e, &addr, b.words, b.size));
+    err = vk_enc_dispatch(e, k->pipe, &addr, sizeof addr, k->grid);
+out:
+    return err;
+}
+
+static enum err dispatch_class(struct vk_enc *e, const struct elem_job *job,
+                               const struct elem_class *c)
+{
+    size_t groups = group_count(job, c->lanes);
+    struct elem_known k = { .c = *c, .groups = groups, .grid = grid_of(c, groups) };
+    enum err err;
+
+    TRY(elem_pipe(&k.pipe, job->fx, c, job->slot));
     vk_enc_variant(e, variant_of(c));
-    if (c->flags & ELEM_ARGS_IN_MEMORY) {
-        TRY(vk_enc_args(e, &addr, b.words, b.size));
-        err = vk_enc_dispatch(e, pipe, &addr, sizeof addr, grid_of(job, c));
-    } else {
-        err = vk_enc_dispatch(e, pipe, b.words, b.size, grid_of(job, c));
-    }
+    err = dispatch_known(e, job, &k);
 out:
     return err;
 }
@@ -491,43 +503,53 @@ static struct elem_flat flat_of(const struct elem_job *job)
                                .owns_outputs = job->owns_outputs };
 }
 
+static void note_walk(const struct elem_job *job, const struct elem_flat *flat,
+                      const struct elem_class *c)
+{
+    struct variant_problem problem = problem_of(job);
+    size_t groups = group_count(job, c->lanes);
+
+    elem_note(job->slot, &(struct elem_known){ .c = *c,
+                                               .flat = *flat,
+                                               .groups = groups,
+                                               .grid = grid_of(c, groups),
+                                               .hit = variant_hit_of(variant_of(c), &problem) });
+}
+
 static enum err dispatch(struct vk_enc *e, const struct elem_job *whole)
 {
     struct elem_job job = *whole;
+    struct elem_flat flat = flat_of(whole);
     enum err err = dispatch_blocks(e, &job);
 
     if (err || !job.n)
         return err;
     struct elem_class c = classify(&job);
     err = dispatch_class(e, &job, &c);
-    if (!err && !job.nest && job.slot && job.n == whole->n) {
-        struct elem_flat flat = flat_of(&job);
-        elem_note(job.slot, &flat, &c);
-    }
+    if (!err && !job.nest && job.slot && job.n == whole->n)
+        note_walk(&job, &flat, &c);
     return err;
 }
 
 /* A step that walked the same way before takes its class again. */
-static const struct elem_class *recall(const struct elem_job *job)
+static const struct elem_known *recall(const struct elem_job *job)
 {
     if (!job->slot || job->nest)
         return NULL;
     struct elem_flat flat = flat_of(job);
-    const struct elem_class *c = elem_recall(job->slot, &flat);
-    if (c) {
-        struct variant_problem problem = problem_of(job);
-        variant_count(variant_of(c), &problem);
-    }
-    return c;
+    const struct elem_known *k = elem_recall(job->slot, &flat);
+    if (k)
+        variant_count_again(k->hit);
+    return k;
 }
 
 enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
 {
-    const struct elem_class *c = recall(job);
+    const struct elem_known *k = recall(job);
     struct nest nest;
 
-    if (c)
-        return dispatch_class(e, job, c);
+    if (k)
+        return dispatch_known(e, job, k);
     if (!elem_tile(&nest, job))
         return dispatch(e, job);
     struct elem_job tiled = *job;

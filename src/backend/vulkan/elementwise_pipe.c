@@ -145,17 +145,10 @@ out:
     return err;
 }
 
-/* What a step of a plan remembers: steps mostly run with the same class again. */
-struct remembered {
-    struct elem_class c;
-    const struct vk_pipe *pipe;
-    struct elem_flat flat; /* n 0: none */
-};
-
 enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c,
                    _Atomic(void *) *slot)
 {
-    struct remembered *r = slot ? atomic_load(slot) : NULL;
+    struct elem_known *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
     void *none = NULL;
     enum err err;
 
@@ -168,30 +161,20 @@ enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct
         goto out;
     if (!(r = mem_alloc(sizeof *r)))
         return ERR_NO_MEMORY;
-    *r = (struct remembered){ .c = *c, .pipe = *pipe };
+    *r = (struct elem_known){ .c = *c, .pipe = *pipe };
     if (!atomic_compare_exchange_strong(slot, &none, r))
         mem_free(r);
 out:
     return err;
 }
 
-static bool is_same_walk(const struct elem_flat *a, const struct elem_flat *b)
+void elem_note(_Atomic(void *) *slot, const struct elem_known *k)
 {
-    return a->n == b->n && a->once_in == b->once_in && a->low_bits == b->low_bits &&
-           a->gates == b->gates && a->is_wide == b->is_wide && a->owns_outputs == b->owns_outputs;
-}
+    struct elem_known *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
 
-const struct elem_class *elem_recall(_Atomic(void *) *slot, const struct elem_flat *flat)
-{
-    const struct remembered *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
-
-    return r && is_same_walk(&r->flat, flat) ? &r->c : NULL;
-}
-
-void elem_note(_Atomic(void *) *slot, const struct elem_flat *flat, const struct elem_class *c)
-{
-    struct remembered *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
-
-    if (r && memcmp(&r->c, c, sizeof *c) == 0)
-        r->flat = *flat;
+    if (!r || memcmp(&r->c, &k->c, sizeof k->c) != 0)
+        return;
+    const struct vk_pipe *pipe = r->pipe;
+    *r = *k;
+    r->pipe = pipe;
 }

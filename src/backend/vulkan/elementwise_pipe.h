@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "backend/vulkan/elementwise_emit.h"
+#include "backend/vulkan/encoder.h"
 #include "backend/vulkan/pipeline.h"
 
 /* Finds the pipeline, or emits its module and builds it. slot (may be NULL) is the memory of a step
@@ -22,8 +23,28 @@ struct elem_flat {
     bool is_wide, owns_outputs;
 };
 
-/* The class that elem_note kept in the slot for an equal walk, or NULL. */
-const struct elem_class *elem_recall(_Atomic(void *) *slot, const struct elem_flat *flat);
-/* Keeps the walk with its class, if that is the one that elem_pipe remembers. Thread-safety: of the
- * slot's plan. */
-void elem_note(_Atomic(void *) *slot, const struct elem_flat *flat, const struct elem_class *c);
+/* What a step remembers: steps mostly run with the same class again, and walk the same way. */
+struct elem_known {
+    struct elem_class c;
+    const struct vk_pipe *pipe;
+    struct elem_flat flat; /* n 0: of no flat walk; then there is nothing below */
+    size_t groups;
+    struct vk_grid grid;
+    struct variant_hit hit;
+};
+
+/* What elem_note kept in the slot (may be NULL) for an equal walk, or NULL. */
+static inline const struct elem_known *elem_recall(_Atomic(void *) *slot,
+                                                   const struct elem_flat *flat)
+{
+    const struct elem_known *k = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
+    bool is_same = k && k->flat.n == flat->n && k->flat.low_bits == flat->low_bits &&
+                   k->flat.once_in == flat->once_in && k->flat.gates == flat->gates &&
+                   k->flat.is_wide == flat->is_wide && k->flat.owns_outputs == flat->owns_outputs;
+
+    return is_same ? k : NULL;
+}
+
+/* Keeps a flat walk, if its class is the one that elem_pipe remembers; the pipe is elem_pipe's.
+ * Thread-safety: of the slot's plan. */
+void elem_note(_Atomic(void *) *slot, const struct elem_known *k);
