@@ -35,6 +35,7 @@ struct vk_buf {
     void *map;             /* host address of the first byte, NULL if the memory is not mapped */
     VkBuffer handle;       /* the block's */
     _Atomic uint64_t seen; /* command buffer that last counted it towards its size threshold */
+    _Atomic uint64_t held; /* command buffer that last held it: one hold is enough */
     _Atomic int upload;    /* enum upload_state of a copy of host memory (transfer.c) */
 };
 

@@ -70,13 +70,28 @@ void vk_strm_close(struct strm *strm)
     atomic_store(&s->strm, NULL);
 }
 
-static enum err slot_hold(struct vk_slot *slot, int stream_index, struct buf *const *bufs, size_t n)
+/* True if the command buffer with that stamp holds b already; if not, it is about to. */
+static bool is_held(struct buf *b, uint64_t stamp)
+{
+    if (b->home != &be_vulkan)
+        return false;
+    struct vk_buf *v = vk_buf_of(b);
+    if (atomic_load_explicit(&v->held, memory_order_relaxed) == stamp)
+        return true;
+    atomic_store_explicit(&v->held, stamp, memory_order_relaxed);
+    return false;
+}
+
+/* stamp: of the open command buffer; 0: of none. */
+static enum err slot_hold(struct vk_slot *slot, const struct strm *strm, uint64_t stamp,
+                          struct buf *const *bufs, size_t n)
 {
     enum err err = VEC_RESERVE(&slot->held, n);
 
-    slot->held_for = stream_index;
+    slot->held_for = strm->index;
     for (size_t i = 0; i < n && !err; i++)
-        slot->held.v[slot->held.n++] = buf_hold(bufs[i], stream_index);
+        if (!stamp || !is_held(bufs[i], stamp))
+            slot->held.v[slot->held.n++] = buf_hold(bufs[i], strm->index);
     return err;
 }
 
@@ -88,11 +103,11 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
     if (s->enc.rehearses)
         return ERR_OK;
     if (s->enc.slot) /* open: nobody else touches it */
-        return slot_hold(s->enc.slot, strm->index, bufs, n);
+        return slot_hold(s->enc.slot, strm, s->enc.stamp, bufs, n);
     /* Nothing open: the newest commit is the last that can use them. */
     pthread_mutex_lock(&s->lock);
     if (s->newest)
-        err = slot_hold(s->newest, strm->index, bufs, n);
+        err = slot_hold(s->newest, strm, 0, bufs, n);
     pthread_mutex_unlock(&s->lock);
     return err;
 }
@@ -101,11 +116,14 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
  * buffer binds it also holds, so that its bytes stay bounded. */
 static bool is_full(struct vk_strm *s)
 {
-    bool is_busy = atomic_load(&s->completed) < atomic_load(&s->committed);
-    int64_t factor = is_busy ? gate_int(GATE_VK_BUSY_FACTOR) : 1;
+    int64_t max_ops = gate_int(GATE_VK_MAX_OPS);
 
-    return s->enc.ops > factor * gate_int(GATE_VK_MAX_OPS) ||
-           (int64_t)(s->enc.bytes >> 20) > gate_int(GATE_VK_MAX_MB);
+    if ((int64_t)(s->enc.bytes >> 20) > gate_int(GATE_VK_MAX_MB))
+        return true;
+    if (s->enc.ops <= max_ops)
+        return false;
+    bool is_busy = atomic_load(&s->completed) < atomic_load(&s->committed);
+    return !is_busy || s->enc.ops > gate_int(GATE_VK_BUSY_FACTOR) * max_ops;
 }
 
 enum err vk_strm_step_end(struct strm *strm)
