@@ -122,12 +122,12 @@ static enum err throttle(struct eval *e)
 
     if (sched_active() > MAX_ACTIVE_TASKS)
         sched_wait_for_one();
-    if (memory_active() <= memory_limit())
+    if (!memory_is_short())
         return ERR_OK;
     for (size_t i = 0; i < e->open.n; i++) {
         struct strm *s = e->open.v[i].strm;
         TRY(s->be->flush(s));
-        while (memory_active() > memory_limit() && s->be->retire(s, true))
+        while (memory_is_short() && s->be->retire(s, true))
             ;
     }
 out:

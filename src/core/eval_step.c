@@ -48,10 +48,12 @@ static enum err holds_add(struct holds *h, struct buf *b)
  * consumer or by the caller of eval; of several one may be dropped while it is being written. */
 static enum err hold_buffers(const struct exec *x, bool keeps)
 {
-    struct holds h = { .strm = x->strm };
+    struct holds h;
     bool is_view = op_table[x->node->op].flags & OPF_VIEW;
     enum err err = ERR_OK;
 
+    h.strm = x->strm;
+    h.n = 0;
     for (int i = 0; i < x->n_in; i++) {
         struct buf *b = x->in[i]->buf;
         if (!b)
@@ -91,8 +93,9 @@ static enum err dispatch(const struct exec *x)
         return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the %s backend.",
                        op_name((enum op_id)x->node->op), dt_name((enum dtype)x->out[0]->dtype),
                        be->name);
-    times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
-                                           : op_name((enum op_id)x->node->op));
+    if (times_are_on())
+        times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
+                                               : op_name((enum op_id)x->node->op));
     return fn(x);
 }
 
@@ -337,7 +340,8 @@ static enum err try_group(const struct open_stream *os, const struct exec *x,
 
     *why = GROUP_TAKEN;
     if (!all_empty(x)) {
-        times_op_set(op_name((enum op_id)x->node->op));
+        if (times_are_on())
+            times_op_set(op_name((enum op_id)x->node->op));
         err = os->strm->be->groups[x->group->kind](x, why);
     }
     if (err != ERR_UNSUPPORTED)

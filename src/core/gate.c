@@ -22,7 +22,7 @@ _Atomic int64_t gate_values[GATE_COUNT];
 static const char *_Atomic text_values[GATE_COUNT];
 static pthread_once_t read_once = PTHREAD_ONCE_INIT;
 atomic_bool gate_is_read;
-static _Atomic uint32_t changes;
+_Atomic uint32_t gate_n_changes;
 
 static bool parse_bool(const char *s, int64_t *value)
 {
@@ -89,11 +89,6 @@ void gate_read(void)
     pthread_once(&read_once, read_all);
 }
 
-uint32_t gate_changes(void)
-{
-    return atomic_load_explicit(&changes, memory_order_relaxed);
-}
-
 const char *gate_text(enum gate id)
 {
     if (!atomic_load_explicit(&gate_is_read, memory_order_acquire))
@@ -104,15 +99,17 @@ const char *gate_text(enum gate id)
 int64_t gate_set_int(enum gate id, int64_t value)
 {
     gate_read();
-    atomic_fetch_add(&changes, 1);
-    return atomic_exchange(&gate_values[id], value);
+    int64_t old = atomic_exchange(&gate_values[id], value);
+    atomic_fetch_add(&gate_n_changes, 1); /* last: who sees it sees the value */
+    return old;
 }
 
 const char *gate_set_text(enum gate id, const char *value)
 {
     gate_read();
-    atomic_fetch_add(&changes, 1);
-    return atomic_exchange(&text_values[id], value);
+    const char *old = atomic_exchange(&text_values[id], value);
+    atomic_fetch_add(&gate_n_changes, 1);
+    return old;
 }
 
 static bool known(const char *name, size_t len)

@@ -50,8 +50,13 @@ bool gate_parse(enum gate id, const char *text, int64_t *value);
 /* Scoped override: sets a value and returns the previous one. For tests and the command line. */
 int64_t gate_set_int(enum gate id, int64_t value);
 const char *gate_set_text(enum gate id, const char *value);
-/* How often settings were set so: what was decided by them may be kept while this stays. */
-uint32_t gate_changes(void);
+/* How often settings were set so: what was decided by them after it was asked may be kept while it
+ * stays. */
+extern _Atomic uint32_t gate_n_changes;
+static inline uint32_t gate_changes(void)
+{
+    return atomic_load_explicit(&gate_n_changes, memory_order_acquire);
+}
 
 /* Warns about MLX_ variables that no row knows, once; called when the default device is chosen. */
 void gate_warn_unknown(void);

@@ -87,6 +87,11 @@ size_t memory_limit(void)
     return n == SIZE_MAX ? default_limit() : n;
 }
 
+bool memory_is_short(void)
+{
+    return atomic_load_explicit(&active, memory_order_relaxed) > memory_limit();
+}
+
 size_t memory_cache_limit(void)
 {
     size_t n = atomic_load(&cache_limit);

@@ -16,6 +16,8 @@ size_t memory_active(void);
 size_t memory_peak(void);
 size_t memory_cache(void);
 void memory_reset_peak(void);
+/* True if there are more active bytes than the limit. */
+bool memory_is_short(void);
 size_t memory_limit(void);
 size_t memory_cache_limit(void);
 /* Active plus cached bytes above which an allocator releases cached buffers before growing. */

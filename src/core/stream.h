@@ -92,6 +92,11 @@ void strm_fail(struct strm *s, uint64_t ticket, const struct err_note *why);
 /* The same with the calling thread's last error. */
 void strm_note_error(struct strm *s, uint64_t ticket, enum err code);
 MUST_CHECK enum err strm_raise_error(struct strm *s);
+/* True if it has something to raise. */
+static inline bool strm_has_failed(const struct strm *s)
+{
+    return atomic_load_explicit(&s->untold, memory_order_acquire);
+}
 
 /* ---- events: "everything given to this stream so far is complete" ---- */
 

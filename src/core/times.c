@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/gate.h"
 #include "core/hash.h"
 #include "core/report.h"
 #include "core/trace.h"
@@ -23,21 +22,27 @@ static struct row rows[MAX_ROWS];                            /* open addressing 
 static size_t n_rows;
 static struct row others = { .key = { .device = "", .name = "others" } }; /* found no room */
 
-bool times_are_on(void)
+_Atomic uint64_t times_answer;
+
+bool times_ask(void)
 {
-    return trace_is_on() || (gate_on(GATE_VK_TIMING) && report_is_asked());
+    uint64_t asked = (uint64_t)gate_changes() + 1;
+    bool is_on = trace_is_on() || (gate_on(GATE_VK_TIMING) && report_is_asked());
+
+    atomic_store_explicit(&times_answer, asked << 1 | is_on, memory_order_relaxed);
+    return is_on;
 }
 
 static _Thread_local const char *current_op;
 
 void times_op_set(const char *name)
 {
-    current_op = times_are_on() ? name : NULL;
+    current_op = name;
 }
 
 const char *times_op(void)
 {
-    return current_op;
+    return times_are_on() ? current_op : NULL;
 }
 
 static bool same_text(const char *a, const char *b)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/common.h"
+#include "core/gate.h"
 
 /* What the time was spent on. Texts live for the process and are compared as texts; family and
  * variant may be NULL. */
@@ -14,7 +15,16 @@ struct times_key {
     const char *family, *variant;
 };
 
-bool times_are_on(void);
+/* Asked for every dispatch, so the answer is kept until a setting changes: gate_changes() + 1, and
+ * the answer in the lowest bit. */
+extern _Atomic uint64_t times_answer;
+bool times_ask(void);
+static inline bool times_are_on(void)
+{
+    uint64_t answer = atomic_load_explicit(&times_answer, memory_order_relaxed);
+
+    return answer >> 1 == (uint64_t)gate_changes() + 1 ? answer & 1 : times_ask();
+}
 
 /* What the calling thread is encoding, for backends whose work runs later on another thread. NULL
  * while no times are kept. */

@@ -25,7 +25,7 @@ enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
     struct vk_strm *s = vk_strm_of(strm);
 
     *out = &s->enc;
-    if (s->enc.rehearses)
+    if (s->enc.rehearses || (s->enc.slot && !strm_has_failed(strm)))
         return ERR_OK;
     enum err err = strm_raise_error(strm);
     return err ? err : vk_strm_open_slot(s);
@@ -37,8 +37,6 @@ static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, u
 {
     struct vk_strm *s = stream_of(e);
 
-    if (!gate_on(GATE_VK_RECORD))
-        return;
     vk_rec_add(&(struct vk_rec){ .kind = kind,
                                  .stream = atomic_load(&s->strm)->index,
                                  .group = group,
@@ -47,6 +45,14 @@ static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, u
                                  .dispatch = e->dispatches,
                                  .ticket = atomic_load(&s->committed) + 1 });
 }
+
+/* Asked several times per dispatch, and nearly always off. */
+#define RECORD(e, kind, r, group)                                                                  \
+    do {                                                                                           \
+        if (gate_on(GATE_VK_RECORD))                                                               \
+            record(e, kind, r, group);                                                             \
+    } while (0)
+#define NO_RANGE ((struct hz_range){ 0, 0 })
 
 void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind how)
 {
@@ -64,25 +70,25 @@ void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind ho
 void vk_enc_forget(struct vk_enc *e)
 {
     hazard_forget(&e->hazard);
-    record(e, VK_REC_SYNC, (struct hz_range){ 0, 0 }, 0);
+    RECORD(e, VK_REC_SYNC, NO_RANGE, 0);
 }
 
 void vk_enc_order(struct vk_enc *e)
 {
     hazard_force(&e->hazard);
-    record(e, VK_REC_ORDER, (struct hz_range){ 0, 0 }, 0);
+    RECORD(e, VK_REC_ORDER, NO_RANGE, 0);
 }
 
 static void declare_read(struct vk_enc *e, struct hz_range r)
 {
-    hazard_read(&e->hazard, r.lo, r.hi - r.lo);
-    record(e, VK_REC_READ, r, 0);
+    hazard_read(&e->hazard, r);
+    RECORD(e, VK_REC_READ, r, 0);
 }
 
 static void declare_write(struct vk_enc *e, struct hz_range r, uint32_t group)
 {
-    hazard_write(&e->hazard, r.lo, r.hi - r.lo, group);
-    record(e, VK_REC_WRITE, r, group);
+    hazard_write(&e->hazard, r, group);
+    RECORD(e, VK_REC_WRITE, r, group);
 }
 
 /* The bytes that a spans in a buffer that begins at base. */
@@ -275,7 +281,7 @@ static void emit_barrier(struct vk_enc *e)
     vk.CmdPipelineBarrier(e->slot->cmd, work->stages, work->stages, 0, 1, &barrier, 0, NULL, 0,
                           NULL);
     stat_add(STAT_BARRIERS, 1);
-    record(e, VK_REC_BARRIER, (struct hz_range){ 0, 0 }, 0);
+    RECORD(e, VK_REC_BARRIER, NO_RANGE, 0);
 }
 
 static enum err check_dispatch(size_t push_size, struct vk_grid g)
@@ -312,8 +318,9 @@ static void end_work(struct vk_enc *e, const char *name, enum variant_id variant
 {
     struct timing_dispatch d = { name, variant };
 
-    timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
-    record(e, VK_REC_DISPATCH, (struct hz_range){ 0, 0 }, 0);
+    if (e->slot->timing.has_each)
+        timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
+    RECORD(e, VK_REC_DISPATCH, NO_RANGE, 0);
     e->dispatches++;
     e->ops++;
     stat_add(STAT_DISPATCHES, 1);
@@ -345,7 +352,8 @@ static void emit(struct vk_enc *e, const struct vk_note *n)
     if (n->push_size)
         vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             n->push_size, n->push);
-    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
+    if (e->slot->timing.has_each)
+        timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
     vk.CmdDispatch(e->slot->cmd, n->grid.x, n->grid.y, n->grid.z);
     end_work(e, n->pipe->name, n->variant);
 }
@@ -401,7 +409,8 @@ void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c)
     if (e->notes)
         vk_notes_refuse(e->notes);
     begin_work(e);
-    timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
+    if (e->slot->timing.has_each)
+        timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
     vk.CmdCopyBuffer(e->slot->cmd, src->handle, dst->handle, 1, &region);
     end_work(e, "copy_buffer", take_variant(e));
 }

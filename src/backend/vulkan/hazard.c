@@ -17,15 +17,22 @@ static uint32_t first_after(const struct hz_set *s, uint64_t addr)
     return lo;
 }
 
-static bool overlaps(const struct hz_set *s, struct hz_range r)
+/* Soon after a barrier there is nothing, and what is new mostly lies behind what there is. */
+static inline bool is_behind(const struct hz_set *s, uint64_t addr)
 {
-    uint32_t i = first_after(s, r.lo);
+    return s->n == 0 || s->v[s->n - 1].hi < addr;
+}
 
+static inline bool overlaps(const struct hz_set *s, struct hz_range r)
+{
+    if (is_behind(s, r.lo))
+        return false;
+    uint32_t i = first_after(s, r.lo);
     return i < s->n && s->v[i].lo < r.hi;
 }
 
-/* Adds r, merging everything it touches. The caller made sure of room. */
-static void add(struct hz_set *s, struct hz_range r)
+/* Adds r among the others, merging everything it touches. */
+static void insert(struct hz_set *s, struct hz_range r)
 {
     uint32_t i = first_after(s, r.lo), end = i;
 
@@ -43,6 +50,15 @@ static void add(struct hz_set *s, struct hz_range r)
     s->v[i] = r;
 }
 
+/* The caller made sure of room. */
+static inline void add(struct hz_set *s, struct hz_range r)
+{
+    if (is_behind(s, r.lo))
+        s->v[s->n++] = r;
+    else
+        insert(s, r);
+}
+
 /* Notes a pending access and returns its index. */
 static uint32_t declare(struct hz_range *list, uint32_t *n, struct hz_range r)
 {
@@ -56,17 +72,14 @@ static uint32_t declare(struct hz_range *list, uint32_t *n, struct hz_range r)
     return HZ_PENDING_MAX - 1;
 }
 
-void hazard_read(struct hazard *h, uint64_t addr, size_t size)
+void hazard_read(struct hazard *h, struct hz_range r)
 {
-    struct hz_range r = { addr, addr + size };
-
     h->conflict = h->conflict || overlaps(&h->writes, r) || overlaps(&h->part, r);
     declare(h->read, &h->n_read, r);
 }
 
-void hazard_write(struct hazard *h, uint64_t addr, size_t size, uint32_t group)
+void hazard_write(struct hazard *h, struct hz_range r, uint32_t group)
 {
-    struct hz_range r = { addr, addr + size };
     bool same_group = group && group == h->part_group;
 
     h->conflict = h->conflict || overlaps(&h->writes, r) || overlaps(&h->reads, r) ||
@@ -78,16 +91,6 @@ void hazard_write(struct hazard *h, uint64_t addr, size_t size, uint32_t group)
 void hazard_force(struct hazard *h)
 {
     h->forced = true;
-}
-
-bool hazard_needs_barrier(const struct hazard *h)
-{
-    return h->conflict || h->forced;
-}
-
-bool hazard_is_full(const struct hazard *h)
-{
-    return h->reads.n + h->n_read > HZ_SET_MAX || h->writes.n + h->part.n + h->n_write > HZ_SET_MAX;
 }
 
 void hazard_forget(struct hazard *h)

@@ -35,16 +35,24 @@ struct hazard {
     bool forced;                    /* the next dispatch needs one, whatever it touches */
 };
 
-void hazard_read(struct hazard *h, uint64_t addr, size_t size);
+void hazard_read(struct hazard *h, struct hz_range r);
 /* group 0: an ordinary write. */
-void hazard_write(struct hazard *h, uint64_t addr, size_t size, uint32_t group);
+void hazard_write(struct hazard *h, struct hz_range r, uint32_t group);
 
 /* The next dispatch must be ordered after everything before it. */
 void hazard_force(struct hazard *h);
 
-bool hazard_needs_barrier(const struct hazard *h);
+static inline bool hazard_needs_barrier(const struct hazard *h)
+{
+    return h->conflict || h->forced;
+}
+
 /* The pending accesses may not fit: the caller forces a barrier. */
-bool hazard_is_full(const struct hazard *h);
+static inline bool hazard_is_full(const struct hazard *h)
+{
+    return h->reads.n + h->n_read > HZ_SET_MAX || h->writes.n + h->part.n + h->n_write > HZ_SET_MAX;
+}
+
 /* A barrier was emitted: nothing earlier is unordered any more. */
 void hazard_clear(struct hazard *h);
 /* Everything so far is complete, seen from the host. Keeps a forced barrier. */

@@ -49,7 +49,7 @@ void timing_end(struct timing_slot *t, VkCommandBuffer cmd)
 
 static bool has_room(const struct timing_slot *t)
 {
-    return t->has_each && t->dispatch.n < MAX_DISPATCHES;
+    return t->dispatch.n < MAX_DISPATCHES;
 }
 
 void timing_dispatch_begin(struct timing_slot *t, VkCommandBuffer cmd)

@@ -27,7 +27,7 @@ struct timing_slot {
 /* First and last commands of a command buffer; nothing is recorded while nobody asks. */
 void timing_begin(struct timing_slot *t, VkCommandBuffer cmd, const struct vk_queue *queue);
 void timing_end(struct timing_slot *t, VkCommandBuffer cmd);
-/* Around a dispatch. */
+/* Around a dispatch, where has_each. */
 void timing_dispatch_begin(struct timing_slot *t, VkCommandBuffer cmd);
 void timing_dispatch_end(struct timing_slot *t, VkCommandBuffer cmd,
                          const struct timing_dispatch *d);
