@@ -12,7 +12,11 @@
 
 static uint64_t shape_hash(const struct arr *a)
 {
-    return hash_bytes(hash_mix(HASH_SEED, a->ndim), a->shape, a->ndim * sizeof a->shape[0]);
+    uint64_t h = hash_mix(HASH_SEED, a->ndim);
+
+    for (int i = 0; i < a->ndim; i++)
+        h = hash_mix(h, (uint32_t)a->shape[i]);
+    return h;
 }
 
 static bool is_fusable(const struct node *n)
@@ -54,15 +58,21 @@ out:
  * address, which only makes cache hits rare. */
 static uint64_t outside_number(struct plan_run *r, const struct arr *a)
 {
+    const struct plan_outside *last = r->last_outside;
     size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
 
+    if (last && last->a == a)
+        return last->number;
     for (; r->outside[slot].run_number == r->run_number; slot = (slot + 1) % PLAN_OUTSIDE_SLOTS)
         if (r->outside[slot].a == a)
-            return r->outside[slot].number;
-    if (r->n_outside == PLAN_OUTSIDE_SLOTS / 2)
-        return (uintptr_t)a;
-    r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside };
-    return r->n_outside++;
+            break;
+    if (r->outside[slot].run_number != r->run_number) {
+        if (r->n_outside == PLAN_OUTSIDE_SLOTS / 2)
+            return (uintptr_t)a;
+        r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside++ };
+    }
+    r->last_outside = &r->outside[slot];
+    return r->outside[slot].number;
 }
 
 /* Where an input comes from: an output of a node of the run, or an array from outside; and its
@@ -210,6 +220,7 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     r->n = n;
     r->run_number++;
     r->n_outside = 0;
+    r->last_outside = NULL;
     memset(r->info, 0, n * sizeof r->info[0]);
     enum err err = count_uses(r);
     if (err || (err = make_key(r)) != ERR_OK)

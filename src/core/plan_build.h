@@ -30,6 +30,7 @@ struct plan_run {
     struct plan_node info[PLAN_MAX_NODES];
     VEC(uint32_t) edges; /* of each input of each node, output << 16 | producer, or PLAN_NO_NODE */
     struct plan_outside outside[PLAN_OUTSIDE_SLOTS];
+    const struct plan_outside *last_outside; /* looked for; the next one is often the same */
     uint32_t run_number, n_outside;
     VEC(uint64_t) key;
     uint64_t hash;

@@ -10,7 +10,10 @@ struct visit {
     struct node *node;
     uint32_t uses; /* consumer edges not yet passed by the ordering pass */
     bool crosses;
+    uint32_t next; /* input to look at next */
+    uint32_t from; /* the visit that led here, NO_VISIT for the root */
 };
+#define NO_VISIT UINT32_MAX
 
 struct walk {
     uint64_t number;
@@ -56,41 +59,62 @@ static enum err check(const struct arr *a, bool async)
     return ERR_OK;
 }
 
+/* Notes an edge from a consumer (NULL: the root) to a. *is_new: its node was not seen before. */
+static enum err note_edge(struct walk *w, struct arr *a, const struct strm *consumer, bool async,
+                          bool *is_new)
+{
+    struct visit *v;
+    enum err err = ERR_OK;
+
+    *is_new = false;
+    if (arr_is_scheduled(a)) {
+        w->waits |= consumer && a->node->strm && a->node->strm != consumer &&
+                    atomic_load_explicit(&a->status, memory_order_relaxed) != ARR_AVAILABLE;
+        return ERR_OK;
+    }
+    if (!(v = visited(w, a->node))) {
+        TRY(check(a, async));
+        a->node->mark = w->number << 32 | w->seen.n;
+        TRY(VEC_PUSH(&w->seen, (struct visit){ .node = a->node }));
+        v = &w->seen.v[w->seen.n - 1];
+        *is_new = true;
+    }
+    v->uses++;
+    v->crosses |= consumer && consumer != a->node->strm;
+    w->waits |= v->crosses;
+out:
+    return err;
+}
+
+/* Graphs of a program are mostly as large as the one before; beyond MAX_GUESS nodes growing step by
+ * step is not noticed. */
+#define MAX_GUESS 4096
+static _Atomic size_t usual_size;
+
 /* Pass 1: depth first, counting the edges that reach every node. */
 static enum err count_edges(struct walk *w, const struct root *root, bool async)
 {
-    VEC(struct cursor) stack = { 0 };
+    uint32_t at = NO_VISIT; /* the visit whose inputs are looked at, or the root's turn */
+    size_t next_out = 0;
+    bool is_new;
     enum err err;
 
-    TRY(VEC_PUSH(&stack, (struct cursor){ NULL, 0 }));
-    while (stack.n) {
-        struct cursor *c = &stack.v[stack.n - 1];
-        if (c->next == cursor_end(c, root)) {
-            stack.n--;
+    TRY(VEC_RESERVE(&w->seen, atomic_load_explicit(&usual_size, memory_order_relaxed)));
+    while (at != NO_VISIT || next_out < root->n) {
+        struct visit *v = at == NO_VISIT ? NULL : &w->seen.v[at];
+        const struct node *n = v ? v->node : NULL;
+        if (v && v->next == (uint32_t)n->n_in) {
+            at = v->from;
             continue;
         }
-        struct arr *a = cursor_input(c, root);
-        struct strm *consumer = c->node ? c->node->strm : NULL;
-        c->next++;
-        if (arr_is_scheduled(a)) {
-            w->waits |= consumer && a->node->strm && a->node->strm != consumer &&
-                        atomic_load_explicit(&a->status, memory_order_relaxed) != ARR_AVAILABLE;
-            continue;
+        struct arr *a = v ? n->in[v->next++] : root->outs[next_out++];
+        TRY(note_edge(w, a, v ? n->strm : NULL, async, &is_new));
+        if (is_new) {
+            w->seen.v[w->seen.n - 1].from = at;
+            at = (uint32_t)(w->seen.n - 1);
         }
-        struct visit *v = visited(w, a->node);
-        if (!v) {
-            TRY(check(a, async));
-            a->node->mark = w->number << 32 | w->seen.n;
-            TRY(VEC_PUSH(&w->seen, (struct visit){ .node = a->node }));
-            v = &w->seen.v[w->seen.n - 1];
-            TRY(VEC_PUSH(&stack, (struct cursor){ a->node, 0 }));
-        }
-        v->uses++;
-        v->crosses |= consumer && consumer != a->node->strm;
-        w->waits |= v->crosses;
     }
 out:
-    VEC_FINI(&stack);
     return err;
 }
 
@@ -171,6 +195,7 @@ enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool asyn
     if (!t->node || !t->crosses)
         goto out;
     t->waits = w.waits;
+    atomic_store_explicit(&usual_size, MIN(w.seen.n, MAX_GUESS), memory_order_relaxed);
     TRY(order_nodes(&w, t, &root));
     reverse(t);
 out:
