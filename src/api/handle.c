@@ -11,15 +11,11 @@ struct call call_begin(const char *fn, const void *res)
     return c;
 }
 
-struct call call_begin_op(const char *fn, const void *res, mlx_stream s)
+struct call call_begin_default(const char *fn, const void *res)
 {
     struct call c = call_begin(fn, res);
 
-    if (!call_ok(&c))
-        return c;
-    if (s.ctx)
-        c.strm = ((struct strm_box *)s.ctx)->strm;
-    else
+    if (call_ok(&c))
         c.err = strm_default(&c.strm, dev_default());
     return c;
 }
@@ -29,13 +25,6 @@ void *call_box(struct call *c, const void *ctx, const char *kind, const char *na
     if (!ctx && call_ok(c))
         c->err = err_set(ERR_ARG, "[%s] Empty %s handle %s.", c->fn, kind, name);
     return call_ok(c) ? (void *)ctx : NULL;
-}
-
-struct arr *call_arr(struct call *c, mlx_array a, const char *name)
-{
-    struct arr_box *box = call_box(c, a.ctx, "array", name);
-
-    return box ? box->arr : NULL;
 }
 
 struct arr *call_arr_opt(struct call *c, mlx_array a)

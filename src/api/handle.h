@@ -59,7 +59,13 @@ struct call {
 /* A call without stream. res is the out-parameter: NULL is an error. */
 struct call call_begin(const char *fn, const void *res);
 /* A call of an op: the empty stream means the default one. */
-struct call call_begin_op(const char *fn, const void *res, mlx_stream s);
+struct call call_begin_default(const char *fn, const void *res);
+static inline struct call call_begin_op(const char *fn, const void *res, mlx_stream s)
+{
+    if (!res || !s.ctx)
+        return call_begin_default(fn, res);
+    return (struct call){ .fn = fn, .strm = ((struct strm_box *)s.ctx)->strm };
+}
 /* A call that has neither. */
 #define CALL_BARE ((struct call){ .fn = __func__ })
 #define CALL(res) call_begin(__func__, res)
@@ -70,8 +76,17 @@ static inline bool call_ok(const struct call *c)
     return c->err == ERR_OK;
 }
 
+/* Any handle: its box. kind: "stream", "string", ... NULL after a failure. */
+void *call_box(struct call *c, const void *ctx, const char *kind, const char *name);
+
 /* Arguments: NULL, or an empty value, after a failure. name is the parameter's. */
-struct arr *call_arr(struct call *c, mlx_array a, const char *name);
+static inline struct arr *call_arr(struct call *c, mlx_array a, const char *name)
+{
+    if (a.ctx && call_ok(c))
+        return ((struct arr_box *)a.ctx)->arr;
+    call_box(c, a.ctx, "array", name);
+    return NULL;
+}
 /* May be empty: NULL then. */
 struct arr *call_arr_opt(struct call *c, mlx_array a);
 const struct list *call_vec(struct call *c, mlx_vector_array v, const char *name);
@@ -84,8 +99,6 @@ const void *call_ptr(struct call *c, const void *p, const char *name);
 /* NULL is allowed with n == 0. */
 struct ints call_ints(struct call *c, const int *v, size_t n, const char *name);
 struct dev call_dev(struct call *c, mlx_device dev, const char *name);
-/* Any other handle: its box. kind: "stream", "string", ... */
-void *call_box(struct call *c, const void *ctx, const char *kind, const char *name);
 
 /* The status for "nothing there", which is not an error. */
 #define ABSENT 2

@@ -57,12 +57,17 @@ static enum err check_outputs(const struct node_params *p)
 }
 
 /* The layout of an array that has none yet. */
-static void init_layout(struct arr *a, const struct shp *s)
+static void init_layout(struct arr *a)
 {
+    int64_t size = 1;
+
+    for (int i = a->ndim - 1; i >= 0; i--) {
+        a->strides[i] = size;
+        size *= a->shape[i];
+    }
     a->flags = LAYOUT_ALL;
     a->offset = 0;
-    a->size = a->data_size = shp_size(s);
-    shp_row_strides(a->strides, s);
+    a->size = a->data_size = (size_t)size;
 }
 
 static void init_output(struct node *n, size_t i, const struct out_desc *d, bool tracer)
@@ -74,8 +79,9 @@ static void init_output(struct node *n, size_t i, const struct out_desc *d, bool
     a->ndim = (uint8_t)d->shape.ndim;
     a->tracer = tracer;
     a->node = n;
-    memcpy(a->shape, d->shape.d, a->ndim * sizeof a->shape[0]);
-    init_layout(a, &d->shape);
+    for (int k = 0; k < a->ndim; k++)
+        a->shape[k] = d->shape.d[k];
+    init_layout(a);
 }
 
 enum err node_new(struct arr **outs, const struct node_params *p)
@@ -109,9 +115,9 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     for (size_t i = 0; i < p->n_in; i++) {
         n->in[i] = p->given ? p->given[i] : arr_ref(p->in[i]);
         tracer |= n->in[i]->tracer;
+        if (p->given)
+            p->given[i] = NULL;
     }
-    if (p->given)
-        memset(p->given, 0, p->n_in * sizeof *p->given);
     for (size_t i = 0; i < p->n_out; i++) {
         n->out[i].shape = shape;
         n->out[i].strides = strides;
@@ -216,12 +222,6 @@ enum err arr_new_number(struct arr **out, double v, enum dtype t)
 
 /* ---- references ---- */
 
-struct arr *arr_ref(struct arr *a)
-{
-    ref_inc(&a->rc);
-    return a;
-}
-
 /* The last reference to the only output goes: nobody else is there. */
 static void release_storage(struct arr *a)
 {
@@ -241,7 +241,7 @@ static void release_sibling(struct arr *a)
 }
 
 /* Eval may take up a sibling that nobody holds. */
-static bool drop_ref(struct arr *a)
+static inline bool drop_ref(struct arr *a)
 {
     return a->node->n_out > 1 ? ref_dec_revivable(&a->rc) : ref_dec(&a->rc);
 }
@@ -261,14 +261,11 @@ static void dropped(struct arr *a, struct node **dead)
     *dead = n;
 }
 
-void arr_unref(struct arr **pa)
+/* a lost its last reference. */
+static void arr_free(struct arr *a)
 {
-    struct arr *a = *pa;
     struct node *dead = NULL;
 
-    *pa = NULL;
-    if (!a || !drop_ref(a))
-        return;
     dropped(a, &dead);
     while (dead) { /* a work list: a graph of a million nodes must not recurse */
         struct node *n = dead;
@@ -280,6 +277,12 @@ void arr_unref(struct arr **pa)
             release_storage(&n->out[i]);
         mem_pool_free(n, n->bytes);
     }
+}
+
+void arr_lose(struct arr *a)
+{
+    if (drop_ref(a))
+        arr_free(a);
 }
 
 void node_pin(struct node *n)
@@ -304,10 +307,8 @@ void node_unpin(struct node *n)
 void node_reset(struct node *n)
 {
     for (int i = 0; i < n->n_out; i++) {
-        struct shp s;
-        arr_shape(&s, &n->out[i]);
         release_storage(&n->out[i]);
-        init_layout(&n->out[i], &s);
+        init_layout(&n->out[i]);
     }
 }
 
@@ -323,23 +324,13 @@ void node_detach(struct node *n)
 
 /* ---- reading ---- */
 
-void arr_shape(struct shp *out, const struct arr *a)
-{
-    out->ndim = a->ndim;
-    memcpy(out->d, a->shape, a->ndim * sizeof a->shape[0]);
-}
-
-struct span arr_span(const struct arr *a)
+struct span arr_strided_span(const struct arr *a)
 {
     size_t item = dt_size((enum dtype)a->dtype);
     struct span s = { (size_t)a->offset, item };
 
     if (!a->size)
         return (struct span){ 0, 0 };
-    if (a->flags & LAYOUT_CONTIGUOUS) {
-        s.size = a->data_size * item;
-        return s;
-    }
     for (int i = 0; i < a->ndim; i++) { /* negative strides reach below the first element */
         int64_t reach = (a->shape[i] - 1) * a->strides[i] * (int64_t)item;
         s.lo -= reach < 0 ? (size_t)-reach : 0;
@@ -463,7 +454,8 @@ enum err arr_alloc(struct arr *a, const struct be *home)
 
 enum err arr_alloc_like(struct arr *a, const struct arr *layout, const struct be *home)
 {
-    memcpy(a->strides, layout->strides, a->ndim * sizeof a->strides[0]);
+    for (int i = 0; i < a->ndim; i++)
+        a->strides[i] = layout->strides[i];
     a->offset = 0;
     a->data_size = layout->data_size;
     a->flags = layout->flags;
@@ -483,8 +475,8 @@ enum err arr_adopt(struct arr *a, void *data, void (*dtor)(void *), void *arg)
 
 void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout *l)
 {
-    if (a->strides != l->strides)
-        memmove(a->strides, l->strides, a->ndim * sizeof a->strides[0]);
+    for (int i = 0; i < a->ndim; i++) /* they may be a's own */
+        a->strides[i] = l->strides[i];
     a->flags = (uint8_t)l->flags;
     a->data_size = l->data_size;
     a->offset = src->offset + l->offset * (int64_t)dt_size((enum dtype)src->dtype);

@@ -142,21 +142,39 @@ MUST_CHECK enum err arr_new_scalar(struct arr **out, const void *value, enum dty
  * becomes what MLX makes of it on x86. */
 MUST_CHECK enum err arr_new_number(struct arr **out, double value, enum dtype t);
 
-struct arr *arr_ref(struct arr *a);
+static inline struct arr *arr_ref(struct arr *a)
+{
+    ref_inc(&a->rc);
+    return a;
+}
+
 /* Drops a reference and nulls the pointer. Iterative: a graph of a million nodes does not recurse.
  */
-void arr_unref(struct arr **a);
+void arr_lose(struct arr *a);
+static inline void arr_unref(struct arr **pa)
+{
+    struct arr *a = *pa;
+
+    *pa = NULL;
+    if (a)
+        arr_lose(a);
+}
 
 static inline size_t arr_nbytes(const struct arr *a)
 {
     return a->size * dt_size((enum dtype)a->dtype);
 }
 
-void arr_shape(struct shp *out, const struct arr *a);
+static inline void arr_shape(struct shp *out, const struct arr *a)
+{
+    out->ndim = a->ndim;
+    for (int i = 0; i < a->ndim; i++)
+        out->d[i] = a->shape[i];
+}
 
 static inline bool arr_same_shape(const struct arr *a, const struct arr *b)
 {
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+    return a->ndim == b->ndim && shp_same_dims(a->shape, b->shape, a->ndim);
 }
 
 static inline bool arr_is_scheduled(const struct arr *a)
@@ -165,7 +183,13 @@ static inline bool arr_is_scheduled(const struct arr *a)
 }
 
 /* The bytes of its buffer between the first and the last that an evaluated array reaches. */
-struct span arr_span(const struct arr *a);
+struct span arr_strided_span(const struct arr *a);
+static inline struct span arr_span(const struct arr *a)
+{
+    if (!(a->flags & LAYOUT_CONTIGUOUS) || !a->size)
+        return arr_strided_span(a);
+    return (struct span){ (size_t)a->offset, a->data_size * dt_size((enum dtype)a->dtype) };
+}
 
 /* True if evaluated and complete; drops a signalled event. *out false while work is pending.
  * An asynchronous error of the producing stream surfaces here. */

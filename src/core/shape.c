@@ -30,23 +30,14 @@ size_t shp_size(const struct shp *s)
 bool shp_size_checked(const struct shp *s, int64_t *size)
 {
     int64_t n = 1;
+    bool fits = true, is_empty = false;
 
     for (int i = 0; i < s->ndim; i++) {
-        if (s->d[i] == 0) {
-            *size = 0;
-            return true;
-        }
+        is_empty |= s->d[i] == 0;
+        fits &= !MUL_OVERFLOWS(n, (int64_t)s->d[i], &n);
     }
-    for (int i = 0; i < s->ndim; i++)
-        if (MUL_OVERFLOWS(n, (int64_t)s->d[i], &n))
-            return false;
-    *size = n;
-    return true;
-}
-
-bool shp_equal(const struct shp *a, const struct shp *b)
-{
-    return a->ndim == b->ndim && memcmp(a->d, b->d, (size_t)a->ndim * sizeof a->d[0]) == 0;
+    *size = is_empty ? 0 : n;
+    return fits || is_empty;
 }
 
 enum err shp_broadcast(struct shp *out, const struct shp *a, const struct shp *b, const char *op)

@@ -28,7 +28,19 @@ size_t shp_size(const struct shp *s);
 /* False when the product does not fit int64. */
 bool shp_size_checked(const struct shp *s, int64_t *size);
 
-bool shp_equal(const struct shp *a, const struct shp *b);
+/* A call of memcmp or memcpy takes longer than a few dimensions. */
+static inline bool shp_same_dims(const int32_t *a, const int32_t *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
+static inline bool shp_equal(const struct shp *a, const struct shp *b)
+{
+    return a->ndim == b->ndim && shp_same_dims(a->d, b->d, a->ndim);
+}
 
 /* NumPy broadcasting of two shapes. ERR_ARG names both shapes. */
 MUST_CHECK enum err shp_broadcast(struct shp *out, const struct shp *a, const struct shp *b,

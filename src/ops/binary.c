@@ -42,7 +42,7 @@ static enum err operand_dtype(enum dtype *out, enum op_id op, const struct arr *
                               const struct arr *b)
 {
     unsigned flags = rules[op].flags;
-    enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
+    enum dtype t = a->dtype == b->dtype ? dtype_of(a) : dt_promote(dtype_of(a), dtype_of(b));
 
     if ((flags & NO_COMPLEX) && t == DT_COMPLEX64)
         return err_set(ERR_ARG, "[%s] Not supported for complex64.", rules[op].name);
