@@ -20,6 +20,7 @@ static _Thread_local struct {
     bool is_on;
     uint64_t next; /* offset of the next buffer */
     VEC(struct wanted *) wanted;
+    VEC(uint64_t) emitted; /* hashes of programs whose modules have been noted */
 } mine;
 
 bool rehearsal_is_on(void)
@@ -101,6 +102,16 @@ out:
     return err;
 }
 
+bool rehearsal_is_new(uint64_t program)
+{
+    for (size_t i = 0; i < mine.emitted.n; i++)
+        if (mine.emitted.v[i] == program)
+            return false;
+    enum err err = VEC_PUSH(&mine.emitted, program);
+    (void)err; /* then it is emitted once more */
+    return true;
+}
+
 /* ---- begin and end ---- */
 
 bool vk_rehearse_begin(struct strm *s)
@@ -140,4 +151,5 @@ void vk_rehearse_end(struct strm *s)
     for (size_t i = 0; i < mine.wanted.n; i++)
         wanted_free(mine.wanted.v[i]);
     VEC_FINI(&mine.wanted);
+    VEC_FINI(&mine.emitted);
 }

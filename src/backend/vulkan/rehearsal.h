@@ -24,6 +24,10 @@ void rehearsal_buf_free(struct buf *b);
 /* Notes a pipeline that is not there; copies everything. */
 MUST_CHECK enum err rehearsal_want(const struct vk_pipe_params *p);
 
+/* True the first time that the rehearsal comes to this program, given by a hash: only then its
+ * module need be emitted and wanted. */
+bool rehearsal_is_new(uint64_t program);
+
 /* ---- entries of the backend table ---- */
 bool vk_rehearse_begin(struct strm *s);
 void vk_rehearse_end(struct strm *s);
