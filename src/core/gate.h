@@ -40,6 +40,12 @@ static inline bool gate_on(enum gate id)
     return gate_int(id) != 0;
 }
 
+/* The same of a setting where others were asked before, as by whoever opened the device. */
+static inline int64_t gate_int_read(enum gate id)
+{
+    return atomic_load_explicit(&gate_values[id], memory_order_relaxed);
+}
+
 /* Value of a TEXT setting, NULL when unset. Borrowed for the life of the process. */
 const char *gate_text(enum gate id);
 

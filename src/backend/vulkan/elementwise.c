@@ -489,15 +489,25 @@ static enum err dispatch_blocks(struct vk_enc *e, struct elem_job *job)
 
 static_assert(4 * ELEM_OPERANDS <= 64, "elem_flat has room for all addresses");
 
-static struct elem_flat flat_of(const struct elem_job *job)
+static inline uint64_t low_bits_of(const struct elem_job *job)
 {
-    uint64_t low_bits = 0;
+    int n = n_operands(job);
+    uint64_t any = 0, low_bits = 0;
 
-    for (int o = 0; o < n_operands(job); o++)
+    for (int o = 0; o < n; o++)
+        any |= job->addr[o];
+    if (any % 16 == 0) /* as nearly always */
+        return 0;
+    for (int o = 0; o < n; o++)
         low_bits |= job->addr[o] % 16 << 4 * o;
+    return low_bits;
+}
+
+static inline struct elem_flat flat_of(const struct elem_job *job)
+{
     return (struct elem_flat){ .n = job->n,
                                .once_in = job->once_in,
-                               .low_bits = low_bits,
+                               .low_bits = low_bits_of(job),
                                .gates = gate_changes(),
                                .is_wide = job->is_wide,
                                .owns_outputs = job->owns_outputs };
@@ -603,10 +613,7 @@ enum err vk_elementwise(const struct exec *x)
         goto out;
     set_walk(&job, &w);
     TRY(vk_enc_get(&e, x->strm));
-    for (int i = 0; i < x->n_in; i++)
-        TRY(vk_enc_read(e, &job.addr[i], x->in[i]));
-    for (int o = 0; o < x->n_out; o++)
-        TRY(vk_enc_write(e, &job.addr[x->n_in + o], x->out[o]));
+    TRY(vk_enc_step(e, job.addr, x));
     err = elem_dispatch(e, &job);
 out:
     return err;

@@ -49,7 +49,7 @@ static void record(struct vk_enc *e, enum vk_rec_kind kind, struct hz_range r, u
 /* Asked several times per dispatch, and nearly always off. */
 #define RECORD(e, kind, r, group)                                                                  \
     do {                                                                                           \
-        if (gate_on(GATE_VK_RECORD))                                                               \
+        if (gate_int_read(GATE_VK_RECORD))                                                         \
             record(e, kind, r, group);                                                             \
     } while (0)
 #define NO_RANGE ((struct hz_range){ 0, 0 })
@@ -79,27 +79,27 @@ void vk_enc_order(struct vk_enc *e)
     RECORD(e, VK_REC_ORDER, NO_RANGE, 0);
 }
 
-static void declare_read(struct vk_enc *e, struct hz_range r)
+static inline void declare_read(struct vk_enc *e, struct hz_range r)
 {
     hazard_read(&e->hazard, r);
     RECORD(e, VK_REC_READ, r, 0);
 }
 
-static void declare_write(struct vk_enc *e, struct hz_range r, uint32_t group)
+static inline void declare_write(struct vk_enc *e, struct hz_range r, uint32_t group)
 {
     hazard_write(&e->hazard, r, group);
     RECORD(e, VK_REC_WRITE, r, group);
 }
 
 /* The bytes that a spans in a buffer that begins at base. */
-static struct hz_range span(const struct arr *a, uint64_t base)
+static inline struct hz_range span(const struct arr *a, uint64_t base)
 {
     struct span s = arr_span(a);
 
     return (struct hz_range){ base + s.lo, base + s.lo + s.size };
 }
 
-static void count_bytes(struct vk_enc *e, struct buf *b)
+static inline void count_bytes(struct vk_enc *e, struct buf *b)
 {
     struct vk_buf *v = vk_buf_of(b);
 
@@ -134,20 +134,17 @@ out:
     return err;
 }
 
-enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+/* A buffer that lives on the host, or any in a rehearsal. */
+static enum err read_elsewhere(struct vk_enc *e, uint64_t *addr, const struct arr *a)
 {
     struct buf *b = a->buf;
-    enum err err = ERR_OK;
+    enum err err;
 
-    *addr = 0;
-    if (!a->size)
-        return ERR_OK;
     if (e->rehearses) {
         *addr = (b->home == &be_vulkan ? b->addr : REHEARSAL_ADDR) + (uint64_t)a->offset;
         return ERR_OK;
     }
-    if (b->home != &be_vulkan)
-        TRY(resolve_mirror(e, &b));
+    TRY(resolve_mirror(e, &b));
     *addr = b->addr + (uint64_t)a->offset;
     count_bytes(e, b);
     declare_read(e, span(a, b->addr));
@@ -155,12 +152,23 @@ out:
     return err;
 }
 
-enum err vk_enc_write(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+static inline enum err read_array(struct vk_enc *e, uint64_t *addr, const struct arr *a)
 {
-    return vk_enc_write_part(e, addr, a, 0);
+    struct buf *b = a->buf;
+
+    *addr = 0;
+    if (!a->size)
+        return ERR_OK;
+    if (e->rehearses || b->home != &be_vulkan)
+        return read_elsewhere(e, addr, a);
+    *addr = b->addr + (uint64_t)a->offset;
+    count_bytes(e, b);
+    declare_read(e, span(a, b->addr));
+    return ERR_OK;
 }
 
-enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a, uint32_t group)
+static inline enum err write_array(struct vk_enc *e, uint64_t *addr, const struct arr *a,
+                                   uint32_t group)
 {
     *addr = 0;
     if (!a->size)
@@ -173,6 +181,33 @@ enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a
     count_bytes(e, a->buf);
     declare_write(e, span(a, a->buf->addr), group);
     return ERR_OK;
+}
+
+enum err vk_enc_read(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+{
+    return read_array(e, addr, a);
+}
+
+enum err vk_enc_write(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+{
+    return write_array(e, addr, a, 0);
+}
+
+enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a, uint32_t group)
+{
+    return write_array(e, addr, a, group);
+}
+
+enum err vk_enc_step(struct vk_enc *e, uint64_t *addr, const struct exec *x)
+{
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < x->n_in; i++)
+        TRY(read_array(e, addr++, x->in[i]));
+    for (int o = 0; o < x->n_out; o++)
+        TRY(write_array(e, addr++, x->out[o], 0));
+out:
+    return err;
 }
 
 enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
@@ -363,7 +398,7 @@ void vk_enc_drop(struct vk_enc *e)
 }
 
 /* The accesses are declared. */
-static void emit(struct vk_enc *e, const struct vk_note *n)
+static void emit(struct vk_enc *e, const struct vk_note *n, const void *push)
 {
     begin_work(e);
     if (e->bound != n->pipe->handle) {
@@ -372,7 +407,7 @@ static void emit(struct vk_enc *e, const struct vk_note *n)
     }
     if (n->push_size)
         vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            n->push_size, n->push);
+                            n->push_size, push);
     if (e->slot->timing.has_each)
         timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
     vk.CmdDispatch(e->slot->cmd, n->grid.x, n->grid.y, n->grid.z);
@@ -395,10 +430,11 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
     n.grid = grid;
     n.variant = take_variant(e);
     n.push_size = (uint32_t)push_size;
-    memcpy(n.push, push, push_size);
-    if (e->notes)
+    if (e->notes) {
+        memcpy(n.push, push, push_size);
         vk_notes_add(e->notes, &n, &e->hazard);
-    emit(e, &n);
+    }
+    emit(e, &n, push);
     return ERR_OK;
 }
 
@@ -408,7 +444,7 @@ void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_ra
         declare_read(e, ranges[i]);
     for (uint32_t i = 0; i < n->n_write; i++)
         declare_write(e, ranges[n->n_read + i], 0);
-    emit(e, n);
+    emit(e, n, n->push);
 }
 
 /* ---- copies ---- */

@@ -23,6 +23,8 @@ MUST_CHECK enum err vk_enc_write(struct vk_enc *e, uint64_t *addr, const struct 
  * no order among writes of the same group. */
 MUST_CHECK enum err vk_enc_write_part(struct vk_enc *e, uint64_t *addr, const struct arr *a,
                                       uint32_t group);
+/* vk_enc_read of all inputs of a step, then vk_enc_write of all outputs. */
+MUST_CHECK enum err vk_enc_step(struct vk_enc *e, uint64_t *addr, const struct exec *x);
 /* Scratch memory that lives until the command retires; declares a write of the next dispatch. */
 MUST_CHECK enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size);
 /* Declares that the next dispatch reads scratch memory. */

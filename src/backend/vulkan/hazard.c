@@ -17,18 +17,21 @@ static uint32_t first_after(const struct hz_set *s, uint64_t addr)
     return lo;
 }
 
-/* Soon after a barrier there is nothing, and what is new mostly lies behind what there is. */
-static inline bool is_behind(const struct hz_set *s, uint64_t addr)
+bool hz_overlaps_within(const struct hz_set *s, struct hz_range r)
 {
-    return s->n == 0 || s->v[s->n - 1].hi < addr;
+    uint32_t i = first_after(s, r.lo);
+
+    return i < s->n && s->v[i].lo < r.hi;
 }
 
-static inline bool overlaps(const struct hz_set *s, struct hz_range r)
+/* Moves the ranges from index `from` on to index `to`; few of them without a call. */
+static inline void move_tail(struct hz_set *s, uint32_t to, uint32_t from)
 {
-    if (is_behind(s, r.lo))
-        return false;
-    uint32_t i = first_after(s, r.lo);
-    return i < s->n && s->v[i].lo < r.hi;
+    if (to > from && s->n - from <= 4)
+        for (uint32_t i = s->n; i-- > from;)
+            s->v[i + (to - from)] = s->v[i];
+    else
+        memmove(&s->v[to], &s->v[from], (s->n - from) * sizeof s->v[0]);
 }
 
 /* Adds r among the others, merging everything it touches. */
@@ -36,16 +39,16 @@ static void insert(struct hz_set *s, struct hz_range r)
 {
     uint32_t i = first_after(s, r.lo), end = i;
 
+    if (i < s->n && s->v[i].lo <= r.lo && r.hi <= s->v[i].hi)
+        return; /* what many dispatches read */
     if (i > 0 && s->v[i - 1].hi == r.lo)
         i--;
     for (end = i; end < s->n && s->v[end].lo <= r.hi; end++) {
         r.lo = MIN(r.lo, s->v[end].lo);
         r.hi = MAX(r.hi, s->v[end].hi);
     }
-    if (end == i)
-        memmove(&s->v[i + 1], &s->v[i], (s->n - i) * sizeof r);
-    else if (end > i + 1)
-        memmove(&s->v[i + 1], &s->v[end], (s->n - end) * sizeof r);
+    if (end != i + 1)
+        move_tail(s, i + 1, end);
     s->n = s->n - (end - i) + 1;
     s->v[i] = r;
 }
@@ -53,39 +56,18 @@ static void insert(struct hz_set *s, struct hz_range r)
 /* The caller made sure of room. */
 static inline void add(struct hz_set *s, struct hz_range r)
 {
-    if (is_behind(s, r.lo))
+    if (hz_is_behind(s, r.lo))
         s->v[s->n++] = r;
     else
         insert(s, r);
 }
 
-/* Notes a pending access and returns its index. */
-static uint32_t declare(struct hz_range *list, uint32_t *n, struct hz_range r)
+void hz_join_last(struct hz_range *list, struct hz_range r)
 {
-    if (*n < HZ_PENDING_MAX) {
-        list[*n] = r;
-        return (*n)++;
-    }
     struct hz_range *last = &list[HZ_PENDING_MAX - 1];
+
     last->lo = MIN(last->lo, r.lo);
     last->hi = MAX(last->hi, r.hi);
-    return HZ_PENDING_MAX - 1;
-}
-
-void hazard_read(struct hazard *h, struct hz_range r)
-{
-    h->conflict = h->conflict || overlaps(&h->writes, r) || overlaps(&h->part, r);
-    declare(h->read, &h->n_read, r);
-}
-
-void hazard_write(struct hazard *h, struct hz_range r, uint32_t group)
-{
-    bool same_group = group && group == h->part_group;
-
-    h->conflict = h->conflict || overlaps(&h->writes, r) || overlaps(&h->reads, r) ||
-                  (!same_group && overlaps(&h->part, r));
-    bool full = h->n_write == HZ_PENDING_MAX;
-    h->group[declare(h->write, &h->n_write, r)] = full ? 0 : group;
 }
 
 void hazard_force(struct hazard *h)

@@ -35,9 +35,47 @@ struct hazard {
     bool forced;                    /* the next dispatch needs one, whatever it touches */
 };
 
-void hazard_read(struct hazard *h, struct hz_range r);
+/* Soon after a barrier there is nothing, and what is new mostly lies behind what there is. */
+static inline bool hz_is_behind(const struct hz_set *s, uint64_t addr)
+{
+    return s->n == 0 || s->v[s->n - 1].hi < addr;
+}
+
+bool hz_overlaps_within(const struct hz_set *s, struct hz_range r);
+static inline bool hz_overlaps(const struct hz_set *s, struct hz_range r)
+{
+    return !hz_is_behind(s, r.lo) && hz_overlaps_within(s, r);
+}
+
+/* Puts r into the last of a full list. */
+void hz_join_last(struct hz_range *list, struct hz_range r);
+
+static inline void hazard_read(struct hazard *h, struct hz_range r)
+{
+    if (!h->conflict)
+        h->conflict = hz_overlaps(&h->writes, r) || hz_overlaps(&h->part, r);
+    if (h->n_read < HZ_PENDING_MAX)
+        h->read[h->n_read++] = r;
+    else
+        hz_join_last(h->read, r);
+}
+
 /* group 0: an ordinary write. */
-void hazard_write(struct hazard *h, struct hz_range r, uint32_t group);
+static inline void hazard_write(struct hazard *h, struct hz_range r, uint32_t group)
+{
+    bool same_group = group && group == h->part_group;
+
+    if (!h->conflict)
+        h->conflict = hz_overlaps(&h->writes, r) || hz_overlaps(&h->reads, r) ||
+                      (!same_group && hz_overlaps(&h->part, r));
+    if (h->n_write < HZ_PENDING_MAX) {
+        h->group[h->n_write] = group;
+        h->write[h->n_write++] = r;
+    } else {
+        h->group[HZ_PENDING_MAX - 1] = 0;
+        hz_join_last(h->write, r);
+    }
+}
 
 /* The next dispatch must be ordered after everything before it. */
 void hazard_force(struct hazard *h);

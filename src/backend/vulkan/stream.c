@@ -70,28 +70,40 @@ void vk_strm_close(struct strm *strm)
     atomic_store(&s->strm, NULL);
 }
 
-/* True if the command buffer with that stamp holds b already; if not, it is about to. */
+/* True if the command buffer with that stamp holds b already. */
 static bool is_held(struct buf *b, uint64_t stamp)
 {
-    if (b->home != &be_vulkan)
-        return false;
-    struct vk_buf *v = vk_buf_of(b);
-    if (atomic_load_explicit(&v->held, memory_order_relaxed) == stamp)
-        return true;
-    atomic_store_explicit(&v->held, stamp, memory_order_relaxed);
-    return false;
+    return b->home == &be_vulkan &&
+           atomic_load_explicit(&vk_buf_of(b)->held, memory_order_relaxed) == stamp;
 }
 
-/* stamp: of the open command buffer; 0: of none. */
-static enum err slot_hold(struct vk_slot *slot, const struct strm *strm, uint64_t stamp,
-                          struct buf *const *bufs, size_t n)
+static void note_held(struct buf *b, uint64_t stamp)
 {
-    enum err err = VEC_RESERVE(&slot->held, n);
+    if (b->home == &be_vulkan)
+        atomic_store_explicit(&vk_buf_of(b)->held, stamp, memory_order_relaxed);
+}
 
+static enum err slot_hold(struct vk_slot *slot, const struct strm *strm, struct buf *b)
+{
+    enum err err = VEC_RESERVE(&slot->held, 1);
+
+    if (err)
+        return err;
     slot->held_for = strm->index;
-    for (size_t i = 0; i < n && !err; i++)
-        if (!stamp || !is_held(bufs[i], stamp))
-            slot->held.v[slot->held.n++] = buf_hold(bufs[i], strm->index);
+    slot->held.v[slot->held.n++] = buf_hold(b, strm->index);
+    return ERR_OK;
+}
+
+/* Nothing is open: the newest commit is the last that can use them. */
+static enum err hold_in_newest(struct strm *strm, struct buf *const *bufs, size_t n)
+{
+    struct vk_strm *s = vk_strm_of(strm);
+    enum err err = ERR_OK;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; s->newest && i < n && !err; i++)
+        err = slot_hold(s->newest, strm, bufs[i]);
+    pthread_mutex_unlock(&s->lock);
     return err;
 }
 
@@ -102,13 +114,14 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
 
     if (s->enc.rehearses)
         return ERR_OK;
-    if (s->enc.slot) /* open: nobody else touches it */
-        return slot_hold(s->enc.slot, strm, s->enc.stamp, bufs, n);
-    /* Nothing open: the newest commit is the last that can use them. */
-    pthread_mutex_lock(&s->lock);
-    if (s->newest)
-        err = slot_hold(s->newest, strm, 0, bufs, n);
-    pthread_mutex_unlock(&s->lock);
+    if (!s->enc.slot)
+        return hold_in_newest(strm, bufs, n);
+    for (size_t i = 0; i < n; i++) /* open: nobody else touches it */
+        if (!is_held(bufs[i], s->enc.stamp)) {
+            TRY(slot_hold(s->enc.slot, strm, bufs[i]));
+            note_held(bufs[i], s->enc.stamp);
+        }
+out:
     return err;
 }
 
@@ -116,14 +129,14 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
  * buffer binds it also holds, so that its bytes stay bounded. */
 static bool is_full(struct vk_strm *s)
 {
-    int64_t max_ops = gate_int(GATE_VK_MAX_OPS);
+    int64_t max_ops = gate_int_read(GATE_VK_MAX_OPS);
 
-    if ((int64_t)(s->enc.bytes >> 20) > gate_int(GATE_VK_MAX_MB))
+    if ((int64_t)(s->enc.bytes >> 20) > gate_int_read(GATE_VK_MAX_MB))
         return true;
     if (s->enc.ops <= max_ops)
         return false;
     bool is_busy = atomic_load(&s->completed) < atomic_load(&s->committed);
-    return !is_busy || s->enc.ops > gate_int(GATE_VK_BUSY_FACTOR) * max_ops;
+    return !is_busy || s->enc.ops > gate_int_read(GATE_VK_BUSY_FACTOR) * max_ops;
 }
 
 enum err vk_strm_step_end(struct strm *strm)
