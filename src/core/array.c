@@ -14,7 +14,7 @@ struct block { /* offsets of the parts of a node's single allocation */
     size_t out, in, params, strides, shape, size;
 };
 
-static struct block node_layout(const struct node_params *p)
+static inline struct block node_layout(const struct node_params *p)
 {
     struct block b;
     size_t dims = 0;
@@ -30,14 +30,21 @@ static struct block node_layout(const struct node_params *p)
     return b;
 }
 
-static struct arr *const *inputs_of(const struct node_params *p)
+static enum err no_float64(const struct node_params *p)
 {
-    return p->given ? p->given : p->in;
+    return err_set(ERR_ARG, "[%s] float64 is not supported on the GPU.",
+                   op_name((enum op_id)p->op));
 }
 
-static enum err check_outputs(const struct node_params *p)
+static enum err too_large(const struct shp *s)
+{
+    return err_set(ERR_OVERFLOW, "[array] The size of shape %s does not fit 64 bits.", shp_text(s));
+}
+
+static inline enum err check_outputs(const struct node_params *p)
 {
     bool gpu = p->strm && p->strm->dev.type == DEV_GPU;
+    struct arr *const *in = p->given ? p->given : p->in;
     bool has_f64 = false;
 
     for (size_t i = 0; i < p->n_out; i++) {
@@ -45,15 +52,11 @@ static enum err check_outputs(const struct node_params *p)
         has_f64 |= p->out[i].dtype == DT_FLOAT64;
         if (!shp_size_checked(&p->out[i].shape, &size) ||
             MUL_OVERFLOWS(size, (int64_t)dt_size(p->out[i].dtype), &bytes))
-            return err_set(ERR_OVERFLOW, "[array] The size of shape %s does not fit 64 bits.",
-                           shp_text(&p->out[i].shape));
+            return too_large(&p->out[i].shape);
     }
     for (size_t i = 0; i < p->n_in; i++)
-        has_f64 |= inputs_of(p)[i]->dtype == DT_FLOAT64;
-    if (gpu && has_f64)
-        return err_set(ERR_ARG, "[%s] float64 is not supported on the GPU.",
-                       op_name((enum op_id)p->op));
-    return ERR_OK;
+        has_f64 |= in[i]->dtype == DT_FLOAT64;
+    return gpu && has_f64 ? no_float64(p) : ERR_OK;
 }
 
 /* The layout of an array that has none yet. */
@@ -113,10 +116,15 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     if (p->params_size)
         memcpy(n->params, p->params, p->params_size);
     for (size_t i = 0; i < p->n_in; i++) {
-        n->in[i] = p->given ? p->given[i] : arr_ref(p->in[i]);
-        tracer |= n->in[i]->tracer;
-        if (p->given)
+        struct arr *a;
+        if (p->given) {
+            a = p->given[i];
             p->given[i] = NULL;
+        } else {
+            a = arr_ref(p->in[i]);
+        }
+        n->in[i] = a;
+        tracer |= a->tracer;
     }
     for (size_t i = 0; i < p->n_out; i++) {
         n->out[i].shape = shape;

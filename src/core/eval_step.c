@@ -192,7 +192,6 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
  * single one is kept by whoever wanted it evaluated. */
 struct step_arrays {
     struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
-    struct node *pinned[MAX(FX_MAX_OUT, GROUP_SLOTS)];
 };
 
 static bool pins_outputs(const struct open_stream *os, const struct plan_step *step)
@@ -203,23 +202,21 @@ static bool pins_outputs(const struct open_stream *os, const struct plan_step *s
 static void resolve(struct step_arrays *a, const struct open_stream *os,
                     const struct plan_step *step, struct node *const *nodes)
 {
-    bool pins = pins_outputs(os, step);
+    int n_in = step->n_in, n_out = step->n_out;
 
-    for (int i = 0; i < step->n_in; i++)
+    for (int i = 0; i < n_in; i++)
         a->in[i] = plan_step_in(os->plan, step, nodes, i);
-    for (int o = 0; o < step->n_out; o++) {
-        a->pinned[o] = plan_step_out(os->plan, step, nodes, o);
-        a->out[o] = &a->pinned[o]->out[0];
-        if (pins)
-            node_pin(a->pinned[o]);
-    }
+    for (int o = 0; o < n_out; o++)
+        a->out[o] = &plan_step_out(os->plan, step, nodes, o)->out[0];
+    for (int o = 0; o < n_out && pins_outputs(os, step); o++)
+        node_pin(a->out[o]->node);
 }
 
 static void release(const struct step_arrays *a, const struct open_stream *os,
                     const struct plan_step *step)
 {
     for (int o = 0; o < step->n_out && pins_outputs(os, step); o++)
-        node_unpin(a->pinned[o]);
+        node_unpin(a->out[o]->node);
 }
 
 /* A rehearsal finds out nothing that is worth keeping. */

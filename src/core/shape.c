@@ -27,19 +27,6 @@ size_t shp_size(const struct shp *s)
     return n;
 }
 
-bool shp_size_checked(const struct shp *s, int64_t *size)
-{
-    int64_t n = 1;
-    bool fits = true, is_empty = false;
-
-    for (int i = 0; i < s->ndim; i++) {
-        is_empty |= s->d[i] == 0;
-        fits &= !MUL_OVERFLOWS(n, (int64_t)s->d[i], &n);
-    }
-    *size = is_empty ? 0 : n;
-    return fits || is_empty;
-}
-
 enum err shp_broadcast(struct shp *out, const struct shp *a, const struct shp *b, const char *op)
 {
     struct shp r = { .ndim = MAX(a->ndim, b->ndim) };

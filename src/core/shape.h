@@ -26,7 +26,18 @@ MUST_CHECK enum err shp_make(struct shp *out, const int32_t *dims, size_t n, con
 /* Product of the dimensions; 1 for ndim 0. Sizes are checked when an array is made. */
 size_t shp_size(const struct shp *s);
 /* False when the product does not fit int64. */
-bool shp_size_checked(const struct shp *s, int64_t *size);
+static inline bool shp_size_checked(const struct shp *s, int64_t *size)
+{
+    int64_t n = 1;
+    bool fits = true, is_empty = false;
+
+    for (int i = 0; i < s->ndim; i++) {
+        is_empty |= s->d[i] == 0;
+        fits &= !MUL_OVERFLOWS(n, (int64_t)s->d[i], &n);
+    }
+    *size = is_empty ? 0 : n;
+    return fits || is_empty;
+}
 
 /* A call of memcmp or memcpy takes longer than a few dimensions. */
 static inline bool shp_same_dims(const int32_t *a, const int32_t *b, int n)

@@ -68,8 +68,12 @@ static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *
     struct out_desc d;
     enum err err;
 
-    TRY(ops_align(in, src, t, &d.shape, s));
     d.dtype = op_table[op].flags & OPF_BOOL_OUT ? DT_BOOL : t;
+    if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1])) {
+        arr_shape(&d.shape, src[0]);
+        return arr_new_op(out, .op = (uint16_t)op, .strm = s, .in = src, .n_in = 2, .out = &d);
+    }
+    TRY(ops_align(in, src, t, &d.shape, s));
     TRY(arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = in, .n_in = 2, .out = &d));
 out:
     arr_unref_all(in, 2);
