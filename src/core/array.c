@@ -423,24 +423,19 @@ enum err arr_host(const void **out, struct arr *a)
 
 void arr_give_back(struct arr *a)
 {
-    struct strm *s = a->node->strm;
-
     if (!a->buf)
         return;
-    if (s && s->be->hold(s, &a->buf, 1) != ERR_OK) {
-        enum err err = s->be->sync(s);
-        (void)err; /* whoever waits for the work that failed is told */
-    }
+    if (a->node->strm)
+        strm_hold(a->node->strm, &a->buf, 1);
     buf_unref(&a->buf);
+    a->keeps = false;
 }
 
-/* Storage that a replayed node has from its last run does for this one, if it is the same in size;
- * the stream's work runs in order. */
 static enum err alloc_storage(struct arr *a, size_t bytes, const struct be *home)
 {
     struct buf *b = a->buf;
 
-    if (b && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK) {
+    if (b && a->keeps && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK) {
         buf_drop_mirror(b);
         return ERR_OK;
     }

@@ -82,6 +82,7 @@ struct arr {
     uint8_t flags;          /* enum layout_flags, valid once evaluated */
     _Atomic uint8_t status; /* enum arr_status */
     bool tracer;
+    bool keeps;       /* the storage was made for it, by its node's last run (replay.h) */
     int64_t offset;   /* bytes from the buffer start to element [0, ..., 0] */
     size_t size;      /* elements, product of the shape */
     size_t data_size; /* elements of the buffer that the array spans */

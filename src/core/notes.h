@@ -3,7 +3,8 @@
  * A step is steady if none of its nodes moves, and all its arrays have storage that stays:
  * constants and what lies between inputs and results. The backend writes down what such a step
  * encodes, and from then on encodes that, without looking at arrays or params again. A step is run
- * as any other as soon as an input has other storage than it had. */
+ * as any other as soon as an input has other storage than it had; who uses notes sees to it that
+ * layouts stay. */
 #pragma once
 
 #include "core/group.h"

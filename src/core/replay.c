@@ -14,7 +14,6 @@ enum { STAYS, GROWS };
 /* What is known of a node's storage. */
 struct storage {
     const struct buf *first; /* of the first output, in the first run */
-    bool owns;               /* it was made for the node then, and is no view of another's */
     bool stays;              /* nobody lets go of it any more */
     bool moves;              /* the node does */
 };
@@ -28,6 +27,7 @@ struct replay {
     struct arr **out; /* owned: keeps the graph */
     size_t n_out;
     VEC(struct arr *) constants; /* owned, so that no op writes over them in place */
+    VEC(struct arr *) pinned; /* likewise: storage that stays, read by steps that are not steady */
     struct replay_move *move;
     size_t n_moves;
     uint64_t runs;
@@ -35,12 +35,18 @@ struct replay {
     struct notes *notes;     /* NULL until storage has settled, and on backends without */
 };
 
-enum err replay_placeholder(struct arr **out, const struct arr *like, struct strm *s)
+static enum err new_leaf(struct arr **out, const struct arr *like, struct strm *s)
 {
     struct out_desc d = { .dtype = (enum dtype)like->dtype };
 
     arr_shape(&d.shape, like);
-    enum err err = arr_new_op(out, .op = OP_NONE, .strm = s, .out = &d);
+    return arr_new_op(out, .op = OP_NONE, .strm = s, .out = &d);
+}
+
+enum err replay_placeholder(struct arr **out, const struct arr *like, struct strm *s)
+{
+    enum err err = new_leaf(out, like, s);
+
     if (!err)
         atomic_store(&(*out)->status, ARR_AVAILABLE);
     return err;
@@ -91,6 +97,19 @@ static enum err check_graph(const struct replay *r)
     return check_moves(r);
 }
 
+static enum err wait_for(struct strm *s, struct arr *a)
+{
+    enum err err = ERR_OK;
+
+    if (!a->node->strm || a->node->strm == s)
+        return ERR_OK;
+    struct ev *ev = arr_event(a);
+    if (ev)
+        err = ev_wait_on(s, ev);
+    ev_unref(&ev);
+    return err;
+}
+
 static enum err keep_constants(struct replay *r)
 {
     enum err err = ERR_OK;
@@ -102,6 +121,7 @@ static enum err keep_constants(struct replay *r)
                 continue;
             TRY(VEC_PUSH(&r->constants, n->in[k]));
             arr_ref(n->in[k]);
+            TRY(wait_for(r->strm, n->in[k]));
         }
     }
 out:
@@ -143,8 +163,14 @@ enum err replay_new(struct replay **out, const struct replay_params *p)
     }
     for (size_t i = 0; i < r->tape.n; i++)
         r->tape.node[i]->mark = i;
-    for (size_t i = 0; i < r->n_moves; i++)
-        r->storage[r->move[i].a->node->mark].moves = true;
+    for (size_t i = 0; i < r->n_moves; i++) {
+        struct storage *moving = &r->storage[r->move[i].a->node->mark];
+        if (moving->moves) {
+            err = err_set(ERR_ARG, "[replay] a node that moves twice");
+            goto out;
+        }
+        moving->moves = true;
+    }
     TRY(plan_get(&plan, r->strm, r->tape.node, r->tape.n));
     r->plan = plan_ref(plan);
     *out = r;
@@ -154,19 +180,27 @@ out:
     return err;
 }
 
+/* What was found of storage and layouts does not hold any more. */
+static void forget_steady(struct replay *r)
+{
+    notes_destroy(&r->notes);
+    for (size_t i = 0; i < r->tape.n; i++)
+        r->storage[i].stays = false;
+    for (size_t i = 0; i < r->pinned.n; i++)
+        arr_unref(&r->pinned.v[i]);
+    r->pinned.n = 0;
+    r->runs = 0;
+}
+
 /* Work in flight may use what a run reads and what it keeps. */
 static void give_back_all(struct replay *r)
 {
     for (size_t i = 0; i < r->tape.n; i++)
         for (int o = 0; o < r->tape.node[i]->n_out; o++)
             arr_give_back(&r->tape.node[i]->out[o]);
-    for (size_t i = 0; i < r->constants.n; i++) {
-        struct buf *b = r->constants.v[i]->buf;
-        if (b && r->strm->be->hold(r->strm, &b, 1) != ERR_OK) {
-            enum err err = r->strm->be->sync(r->strm);
-            (void)err; /* whoever waits for the work that failed is told */
-        }
-    }
+    for (size_t i = 0; i < r->constants.n; i++)
+        if (r->constants.v[i]->buf)
+            strm_hold(r->strm, &r->constants.v[i]->buf, 1);
 }
 
 void replay_destroy(struct replay **pr)
@@ -176,14 +210,16 @@ void replay_destroy(struct replay **pr)
     *pr = NULL;
     if (!r)
         return;
-    if (r->plan)
+    if (r->plan) {
+        forget_steady(r);
         give_back_all(r);
+    }
     for (size_t i = 0; i < r->constants.n; i++)
         arr_unref(&r->constants.v[i]);
     for (size_t i = 0; i < r->n_out; i++)
         arr_unref(&r->out[i]);
     VEC_FINI(&r->constants);
-    notes_destroy(&r->notes);
+    VEC_FINI(&r->pinned);
     mem_free(r->storage);
     plan_unref(&r->plan);
     tape_fini(&r->tape);
@@ -201,21 +237,21 @@ struct step_arrays {
     int n_in, n_out;
 };
 
-/* False if they are too many, or several outputs of one node. */
+/* False if there are more of them, or several outputs of one node. */
 static bool arrays_of(struct step_arrays *a, const struct replay *r, const struct plan_step *step)
 {
     struct node *const *nodes = r->tape.node, *n = nodes[step->node];
     bool is_node = !step->fx && !step->group;
 
-    a->n_in = is_node ? n->n_in : step->n_in;
-    a->n_out = is_node ? n->n_out : step->n_out;
-    if (a->n_in > (int)ARRAY_LEN(a->in) || (is_node && n->n_out > 1))
-        return false;
+    int n_in = is_node ? n->n_in : step->n_in;
+    int n_out = is_node ? n->n_out : step->n_out;
+    a->n_in = MIN(n_in, (int)ARRAY_LEN(a->in));
+    a->n_out = is_node ? 1 : n_out;
     for (int i = 0; i < a->n_in; i++)
         a->in[i] = is_node ? n->in[i] : plan_step_in(r->plan, step, nodes, i);
     for (int o = 0; o < a->n_out; o++)
         a->out[o] = &(is_node ? n : plan_step_out(r->plan, step, nodes, o))->out[0];
-    return true;
+    return a->n_in == n_in && a->n_out == n_out;
 }
 
 /* What comes from outside or goes there has other storage in every run. */
@@ -240,6 +276,8 @@ static bool is_settled(const struct replay *r, const struct arr *a)
 {
     if (!is_made_here(a))
         return !is_placeholder(r, a);
+    if (a->node->op == OP_SLICE && r->storage[a->node->mark].moves)
+        return false; /* it grows */
     return a->node->n_out == 1 && a->buf == r->storage[a->node->mark].first &&
            (!a->buf || !is_shared(r, a->buf));
 }
@@ -282,6 +320,20 @@ static enum err want_note(struct replay *r, size_t step, const struct step_array
     return notes_want(r->notes, step, &in);
 }
 
+/* A result that took storage over in place would lose it to the next run. */
+static enum err pin_inputs(struct replay *r, const struct step_arrays *a)
+{
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < a->n_in; i++)
+        if (is_made_here(a->in[i]) && r->storage[a->in[i]->node->mark].stays) {
+            TRY(VEC_PUSH(&r->pinned, a->in[i]));
+            arr_ref(a->in[i]);
+        }
+out:
+    return err;
+}
+
 /* After the first run it is known what storage the nodes have, after the second which of it stays.
  */
 static enum err find_steady(struct replay *r)
@@ -296,10 +348,13 @@ static enum err find_steady(struct replay *r)
         return ERR_OK;
     TRY(notes_new(&r->notes, r->plan, r->strm));
     for (size_t i = 0; i < r->tape.n; i++)
-        r->storage[i].stays = r->storage[i].owns && is_settled(r, &r->tape.node[i]->out[0]);
-    for (size_t i = 0; i < r->plan->n_step; i++)
-        if (arrays_of(&a, r, &r->plan->step[i]) && is_steady(r, &r->plan->step[i], &a))
-            TRY(want_note(r, i, &a));
+        r->storage[i].stays =
+            r->tape.node[i]->out[0].keeps && is_settled(r, &r->tape.node[i]->out[0]);
+    for (size_t i = 0; i < r->plan->n_step; i++) {
+        const struct plan_step *step = &r->plan->step[i];
+        bool is_small = arrays_of(&a, r, step);
+        TRY(is_small && is_steady(r, step, &a) ? want_note(r, i, &a) : pin_inputs(r, &a));
+    }
 out:
     return err;
 }
@@ -311,25 +366,19 @@ static bool is_alike(const struct arr *a, const struct arr *b)
     return a->dtype == b->dtype && arr_same_shape(a, b);
 }
 
+/* Inner arrays take over the layout of inputs. */
+static bool lies_as(const struct arr *a, const struct arr *b)
+{
+    return a->flags == b->flags && a->data_size == b->data_size &&
+           memcmp(a->strides, b->strides, a->ndim * sizeof a->strides[0]) == 0;
+}
+
 static enum err check_inputs(const struct replay *r, struct arr *const *in)
 {
     for (size_t i = 0; i < r->n_in; i++)
         if (!is_alike(in[i], r->in[i]) || !arr_is_scheduled(in[i]))
             return err_set(ERR_ARG, "[replay] input %zu is not what the graph was built on", i);
     return ERR_OK;
-}
-
-static enum err wait_for(struct strm *s, struct arr *a)
-{
-    enum err err = ERR_OK;
-
-    if (!a->node->strm || a->node->strm == s)
-        return ERR_OK;
-    struct ev *ev = arr_event(a);
-    if (ev)
-        err = ev_wait_on(s, ev);
-    ev_unref(&ev);
-    return err;
 }
 
 /* Nobody else knows the array. */
@@ -374,14 +423,6 @@ static void move(const struct replay_move *m, int32_t by)
     }
 }
 
-static enum err new_result(struct arr **out, const struct arr *a, struct strm *s)
-{
-    struct out_desc d = { .dtype = (enum dtype)a->dtype };
-
-    arr_shape(&d.shape, a);
-    return arr_new_op(out, .op = OP_NONE, .strm = s, .out = &d);
-}
-
 /* A result of this run as an array of its own. spare: one that put left, or NULL. */
 static enum err take_result(struct arr **out, struct arr **spare, const struct replay *r,
                             struct arr *a, struct ev *done)
@@ -393,7 +434,7 @@ static enum err take_result(struct arr **out, struct arr **spare, const struct r
         *out = *spare;
         *spare = NULL;
     } else {
-        TRY(new_result(out, a, r->strm));
+        TRY(new_leaf(out, a, r->strm));
     }
     if (a->buf) {
         TRY(r->strm->be->hold(r->strm, &a->buf, 1));
@@ -419,21 +460,21 @@ static void empty_places(const struct replay *r)
 
 static void let_go(struct node *n, const struct strm *s)
 {
-    for (int o = 0; o < n->n_out; o++)
-        if (n->out[o].buf && !buf_is_only_held_by(n->out[o].buf, s->index))
-            buf_unref(&n->out[o].buf);
+    for (int o = 0; o < n->n_out; o++) {
+        struct arr *a = &n->out[o];
+        a->keeps = a->buf && buf_is_only_held_by(a->buf, s->index);
+        if (!a->keeps)
+            buf_unref(&a->buf);
+    }
 }
 
 /* Who made a buffer keeps it; views of it and what was written over it in place come later on the
  * tape and let go first. */
 static void keep_storage(struct replay *r)
 {
-    for (size_t i = r->tape.n; i-- > 0;) {
+    for (size_t i = r->tape.n; i-- > 0;)
         if (!r->storage[i].stays)
             let_go(r->tape.node[i], r->strm);
-        if (r->runs == 1)
-            r->storage[i].owns = r->tape.node[i]->out[0].buf;
-    }
 }
 
 enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t by)
@@ -445,6 +486,9 @@ enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t
     TRY(check_inputs(r, in));
     for (size_t i = 0; i < r->n_in; i++)
         TRY(wait_for(r->strm, in[i]));
+    for (size_t i = 0; i < r->n_in; i++)
+        if (r->runs && !lies_as(in[i], r->in[i]))
+            forget_steady(r);
     for (size_t i = 0; i < r->n_in; i++)
         put(r->in[i], &in[i], r->strm);
     for (size_t i = 0; i < r->n_moves && by; i++)

@@ -31,15 +31,18 @@ struct replay_params {
     size_t n_moves;
 };
 /* Takes a reference on the results. The caller drops its own to everything else before the first
- * run, because what somebody holds is not written over in place. ERR_UNSUPPORTED if the graph is on
- * several streams, longer than a plan can be, or something else reads a Slice that moves. */
+ * run, because what somebody holds is not written over in place. Constants are evaluated, or on
+ * their way. ERR_UNSUPPORTED if the graph is on several streams, longer than a plan can be, or
+ * something else reads a Slice that moves; ERR_ARG if nothing reads a placeholder, or what moves
+ * has no position, or is named twice. */
 MUST_CHECK enum err replay_new(struct replay **out, const struct replay_params *p);
 void replay_destroy(struct replay **r);
 
 /* One run, `by` positions further than the one before it (the first: than the graph was built).
- * in[i] are evaluated arrays, or on their way; the references are taken over, so that the last one
- * lets its bytes be written over in place (and its array serve as out[i] where that is alike).
- * out[i] receive new references to arrays that are on their way once the next eval hands the
- * stream's work over. After a failure nothing is in out and
- * the replay is of no more use. */
+ * in[i] are evaluated arrays, or on their way; runs are fastest while they lie in memory as those
+ * of the run before. The references are taken over, so that the last one lets its bytes be written
+ * over in place (and its array serve as out[i] where that is alike). out[i] receive new references
+ * to arrays that are on their way once the next eval hands the stream's work over. Settings that
+ * changed since the first runs need not have an effect. After a failure nothing is in out and the
+ * replay is of no more use. */
 MUST_CHECK enum err replay_run(struct replay *r, struct arr **in, struct arr **out, int32_t by);

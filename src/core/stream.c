@@ -243,6 +243,14 @@ enum err strm_check_thread(const struct strm *s)
     return err_set(ERR_RUNTIME, "[eval] Stream %d belongs to another thread.", s->index);
 }
 
+void strm_hold(struct strm *s, struct buf *const *bufs, size_t n)
+{
+    if (s->be->hold(s, bufs, n) == ERR_OK)
+        return;
+    enum err err = s->be->sync(s);
+    (void)err; /* whoever waits for the work that failed is told */
+}
+
 enum err strm_synchronize(struct strm *s)
 {
     enum err err = strm_check_thread(s);

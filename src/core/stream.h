@@ -12,6 +12,7 @@
 #include "core/mem.h"
 
 struct be;
+struct buf;
 struct plan_cache;
 
 enum dev_type { DEV_CPU, DEV_GPU, DEV_TYPE_COUNT };
@@ -81,6 +82,8 @@ MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
 MUST_CHECK enum err strm_default(struct strm **out, struct dev d);
 void strm_set_default(struct strm *s);
 MUST_CHECK enum err strm_synchronize(struct strm *s);
+/* Keeps the buffers until the work encoded so far is complete: as be->hold does, or by waiting. */
+void strm_hold(struct strm *s, struct buf *const *bufs, size_t n);
 /* ERR_RUNTIME when called from a thread that did not make the stream. */
 MUST_CHECK enum err strm_check_thread(const struct strm *s);
 

@@ -1,6 +1,7 @@
 #include "lm/decoder.h"
 
 #include "core/gate.h"
+#include "core/log.h"
 
 /* Inputs: the token, then keys and values of every layer. Results: logits, then the same. */
 static size_t n_arrays(const struct lm_decoder *d)
@@ -85,11 +86,13 @@ out:
 
 /* ---- running ---- */
 
+/* More than one position: at the last one what is used of a cache is all of it, no slice that could
+ * grow. */
 static bool has_room(const struct lm_cache *c)
 {
     const struct arr *keys = c->layer[0].keys;
 
-    return keys && arr_is_scheduled(keys) && c->used < keys->shape[LM_CACHE_AXIS];
+    return keys && arr_is_scheduled(keys) && c->used + 1 < keys->shape[LM_CACHE_AXIS];
 }
 
 static bool is_sampled(const struct arr *token)
@@ -109,6 +112,8 @@ static enum err make_ready(struct lm_decoder *d, const struct arr *token)
     d->gates = gates;
     enum err err = build(d, token);
     d->is_refused = err == ERR_UNSUPPORTED;
+    if (d->is_refused)
+        log_line(LOG_INFO, "the graph of a token is built each time: %s", err_text());
     return d->is_refused ? ERR_OK : err;
 }
 

@@ -262,6 +262,46 @@ static void check_replays(struct run *r, int32_t chunk)
     decoder_fini(&decoder);
 }
 
+/* The answer to n tokens behind what the cache holds. */
+static void answer(struct run *r, size_t n, int32_t most, struct lm_decoder *decoder)
+{
+    static const struct lm_sampling greedy = { .repetition_penalty = 1 };
+    int32_t ids[LM_CACHE_STEP];
+    struct lm_stats stats;
+
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(7 * i + n) % r->model->config.vocab;
+    r->n = 0;
+    assert_ok(generate(&stats, &(struct lm_generation){ .model = r->model,
+                                                        .cache = &r->cache,
+                                                        .stream = r->stream,
+                                                        .decoder = decoder,
+                                                        .prompt = ids,
+                                                        .n_prompt = n,
+                                                        .sampling = &greedy,
+                                                        .chunk = LM_CHUNK,
+                                                        .max_tokens = most,
+                                                        .on_token = on_token,
+                                                        .data = r }));
+}
+
+/* One answer that ends with the last position of the cache's room, then one from its beginning. */
+static void check_room(struct run *r)
+{
+    struct lm_decoder decoder = { .model = r->model, .cache = &r->cache, .stream = r->stream };
+    int32_t want[8];
+
+    cache_reset(&r->cache);
+    answer(r, 20, 8, NULL);
+    memcpy(want, r->ids, sizeof want);
+    cache_reset(&r->cache);
+    answer(r, LM_CACHE_STEP - 1, 2, &decoder);
+    cache_trim(&r->cache, 0);
+    answer(r, 20, 8, &decoder);
+    assert_memory_equal(r->ids, want, sizeof want);
+    decoder_fini(&decoder);
+}
+
 /* All of it ran on the GPU. */
 static void check_gpu(uint64_t dispatches, uint64_t cpu_tasks)
 {
@@ -287,6 +327,8 @@ static void check_model(struct json model, struct strm *s)
         /* Longer and shorter than the prompt. */
         check_generation(&r, LM_CHUNK, NULL);
         check_replays(&r, e->n_prompt > 64 ? 64 : 5);
+        if (e->has_exact_tokens)
+            check_room(&r);
         cache_fini(&r.cache);
     }
     if (s->dev.type == DEV_GPU)

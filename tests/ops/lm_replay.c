@@ -77,7 +77,7 @@ static enum err build(struct step *s, struct lm_moves *moves, int position, stru
     return graph_end(&g);
 }
 
-static enum err make_replay(struct replay **r, struct step *like, struct strm *strm)
+static enum err make_replay(struct replay **r, struct step *like, int position, struct strm *strm)
 {
     struct step s = { .matrix = arr_ref(like->matrix) };
     struct lm_moves moves = { 0 };
@@ -85,7 +85,7 @@ static enum err make_replay(struct replay **r, struct step *like, struct strm *s
 
     for (int i = 0; i < IN; i++)
         TRY(replay_placeholder(&s.in[i], like->in[i], strm));
-    TRY(build(&s, &moves, FIRST, strm));
+    TRY(build(&s, &moves, position, strm));
     err = replay_new(r, &(struct replay_params){ .in = s.in,
                                                  .n_in = IN,
                                                  .out = s.out,
@@ -145,7 +145,7 @@ static void check_positions(struct strm *strm)
 
     make_inputs(&replayed, &(struct rng){ 1 });
     make_inputs(&built, &(struct rng){ 1 });
-    assert_ok(make_replay(&r, &replayed, strm));
+    assert_ok(make_replay(&r, &replayed, FIRST, strm));
     uint64_t replays = stat_get(STAT_REPLAYS), dispatches = stat_get(STAT_DISPATCHES);
     for (size_t i = 0; i < ARRAY_LEN(positions); i++) {
         if (i == 6) {
@@ -191,7 +191,7 @@ static void check_memory(struct strm *strm)
     struct replay *r = NULL;
 
     make_inputs(&s, &(struct rng){ 2 });
-    assert_ok(make_replay(&r, &s, strm));
+    assert_ok(make_replay(&r, &s, FIRST, strm));
     assert_ok(replay_run(r, s.in, s.out, 0)); /* brings the bytes to the device */
     go_on(&s, &(struct rng){ 3 });
     const struct buf *keys = s.in[1]->buf, *values = s.in[2]->buf;
@@ -277,7 +277,230 @@ static void test_other_stream(void **state)
     }
 }
 
+/* ---- what could go wrong when steps are encoded as before ---- */
+
+/* A matrix on the stream's device. */
+static struct arr *device_array(struct rng *r, const int32_t *shape, size_t ndim, struct strm *s)
+{
+    struct arr *host = random_array(r, shape, ndim), *a = NULL;
+
+    assert_ok(ops_unary(&a, OP_NEGATIVE, host, s));
+    assert_ok(eval_arrays(&a, 1, false));
+    arr_unref(&host);
+    return a;
+}
+
+/* A graph of x and a constant. */
+typedef struct arr *(*graph_fn)(struct lm_graph *g, struct arr *x, struct arr *constant, int n);
+
+static struct arr *graph_of(graph_fn fn, struct lm_moves *moves, struct arr *x,
+                            struct arr *constant, int n, struct strm *s)
+{
+    struct arr *out = NULL;
+    struct lm_graph g;
+
+    graph_begin(&g, s);
+    graph_keep(&g, &out, fn(&g, x, constant, n));
+    *moves = g.moves;
+    g.moves = (struct lm_moves){ 0 };
+    assert_ok(graph_end(&g));
+    return out;
+}
+
+/* Runs fn with x[i] at n = 3 + i, built anew and replayed. other: arrays made after every run, of
+ * which nobody else may write a byte. */
+static void check_same(graph_fn fn, struct arr *const *x, int n_runs, struct arr *constant,
+                       struct strm *s)
+{
+    struct arr *place = NULL, *other[32] = { 0 };
+    struct lm_moves moves = { 0 };
+    struct replay *r = NULL;
+
+    assert_ok(replay_placeholder(&place, x[0], s));
+    struct arr *out = graph_of(fn, &moves, place, constant, 3, s);
+    assert_ok(replay_new(&r, &(struct replay_params){ .in = &place,
+                                                      .n_in = 1,
+                                                      .out = &out,
+                                                      .n_out = 1,
+                                                      .move = moves.v,
+                                                      .n_moves = moves.n }));
+    arr_unref(&place);
+    arr_unref(&out);
+    VEC_FINI(&moves);
+    for (int i = 0; i < n_runs; i++) {
+        struct arr *in = arr_ref(x[i]), *got = NULL;
+        struct arr *want = graph_of(fn, &moves, x[i], constant, 3 + i, s);
+        VEC_FINI(&moves);
+        assert_ok(eval_arrays(&want, 1, false));
+        assert_ok(replay_run(r, &in, &got, i > 0));
+        assert_ok(eval_arrays(&got, 1, false));
+        assert_same(got, want);
+        for (int k = 4 * i; k < 4 * i + 4; k++)
+            other[k] = device_array(&(struct rng){ (uint64_t)k }, SHAPE(32, 32), s);
+        arr_unref(&got);
+        arr_unref(&want);
+    }
+    for (int k = 0; k < 4 * n_runs; k++) {
+        struct arr *want = device_array(&(struct rng){ (uint64_t)k }, SHAPE(32, 32), s);
+        assert_same(other[k], want);
+        arr_unref(&want);
+        arr_unref(&other[k]);
+    }
+    replay_destroy(&r);
+}
+
+static struct arr *attend_to_constant(struct lm_graph *g, struct arr *x, struct arr *all, int n)
+{
+    struct arr *used = graph_moves(g, g_slice(g, all, 2, 0, n), 2);
+    struct arr *y = g_sdpa(
+        g, &(struct ops_sdpa){
+               .q = g_scale(g, x, 2), .k = used, .v = used, .scale = 0.125f, .mask_mode = "" });
+
+    return g_softmax(g, g_softmax(g, y, true), true);
+}
+
+static struct arr *multiply_exp(struct lm_graph *g, struct arr *x, struct arr *matrix, int n)
+{
+    (void)n;
+    return g_softmax(g, g_matmul(g, g_unary(g, OP_EXP, x), matrix), true);
+}
+
+/* Every second element of every second row: the product makes a copy for itself. */
+static struct arr *multiply_part(struct lm_graph *g, struct arr *x, struct arr *matrix, int n)
+{
+    struct ops_slice part = { { SHAPE(0, 0) }, { SHAPE(64, 64) }, { SHAPE(2, 2) } };
+    struct arr *y = g_softmax(g, g_unary(g, OP_EXP, x), true), *v = NULL;
+
+    (void)n;
+    enum err err = ops_slice(&v, y, &part, g->s);
+    return g_softmax(g, g_matmul(g, graph_own(g, v, err), matrix), true);
+}
+
+static void check_steady(struct strm *s)
+{
+    struct rng rng = { 11 };
+    struct arr *all = device_array(&rng, SHAPE(1, HEADS, ROOM, DIM), s);
+    struct arr *q = device_array(&rng, SHAPE(1, HEADS, 1, DIM), s);
+    struct arr *x = device_array(&rng, SHAPE(64, 64), s), *turned = NULL;
+    struct arr *matrix = device_array(&rng, SHAPE(64, 64), s);
+    struct arr *small = device_array(&rng, SHAPE(32, 32), s);
+
+    assert_ok(ops_transpose(&turned, x, (struct ints){ SHAPE(1, 0) }, s));
+    assert_ok(eval_arrays(&turned, 1, false));
+    check_same(attend_to_constant, (struct arr *[]){ q, q, q, q, q, q }, 6, all, s);
+    check_same(multiply_exp, (struct arr *[]){ x, x, x, x, turned, turned, turned, x }, 8, matrix,
+               s);
+    check_same(multiply_part, (struct arr *[]){ x, x, x, x, x, x }, 6, small, s);
+    arr_unref(&all);
+    arr_unref(&q);
+    arr_unref(&x);
+    arr_unref(&turned);
+    arr_unref(&matrix);
+    arr_unref(&small);
+}
+
+/* A sum writes over its first input, or, where somebody holds that, over the product inside. */
+static void check_held_input(struct strm *s)
+{
+    struct rng rng = { 12 };
+    struct arr *matrix = device_array(&rng, SHAPE(64, 64), s), *place[2] = { NULL, NULL };
+    struct arr *out = NULL, *result = NULL, *want = NULL;
+    struct replay *r = NULL;
+    struct lm_graph g;
+
+    for (int k = 0; k < 2; k++)
+        assert_ok(replay_placeholder(&place[k], matrix, s));
+    graph_begin(&g, s);
+    graph_keep(&g, &out, g_binary(&g, OP_ADD, place[0], g_matmul(&g, place[1], matrix)));
+    assert_ok(graph_end(&g));
+    assert_ok(
+        replay_new(&r, &(struct replay_params){ .in = place, .n_in = 2, .out = &out, .n_out = 1 }));
+    arr_unref(&place[0]);
+    arr_unref(&place[1]);
+    arr_unref(&out);
+    for (int i = 0; i < 6; i++) {
+        struct arr *in[] = { device_array(&rng, SHAPE(64, 64), s),
+                             device_array(&rng, SHAPE(64, 64), s) };
+        struct arr *held = i == 3 ? arr_ref(in[0]) : NULL;
+        assert_ok(replay_run(r, in, &out, 0));
+        assert_ok(eval_arrays(&out, 1, false));
+        if (i == 3) {
+            result = arr_ref(out);
+            assert_ok(ops_unary(&want, OP_NEGATIVE, result, s));
+            assert_ok(eval_arrays(&want, 1, false));
+        }
+        arr_unref(&held);
+        arr_unref(&out);
+    }
+    assert_ok(ops_unary(&out, OP_NEGATIVE, result, s));
+    assert_same(out, want);
+    arr_unref(&out);
+    arr_unref(&result);
+    arr_unref(&want);
+    arr_unref(&matrix);
+    replay_destroy(&r);
+}
+
+static void test_steady(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        check_steady(streams[i]);
+        check_held_input(streams[i]);
+    }
+}
+
+/* A constant that another stream is still making is waited for. */
+static void test_late_constant(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        struct strm *s = streams[i], *other = streams[n_streams - 1 - i];
+        struct rng rng = { 13 };
+        struct arr *a = random_array(&rng, SHAPE(300, 300)), *late = NULL, *place = NULL;
+        struct arr *out = NULL, *got = NULL, *one = NULL;
+        struct replay *r = NULL;
+        struct lm_graph g;
+
+        graph_begin(&g, other);
+        struct arr *x = a;
+        for (int k = 0; k < 6; k++)
+            x = g_softmax(&g, g_matmul(&g, x, a), true);
+        graph_keep(&g, &late, x);
+        assert_ok(graph_end(&g));
+        assert_ok(eval_arrays(&late, 1, true));
+        assert_ok(arr_new_number(&one, 0, DT_FLOAT32));
+        assert_ok(replay_placeholder(&place, one, s));
+        assert_ok(ops_binary(&out, OP_ADD, late, place, s));
+        assert_ok(replay_new(
+            &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
+        assert_ok(replay_run(r, &one, &got, 0));
+        assert_ok(eval_arrays(&got, 1, false));
+        assert_same(got, late);
+        arr_unref(&a);
+        arr_unref(&late);
+        arr_unref(&place);
+        arr_unref(&out);
+        arr_unref(&got);
+        replay_destroy(&r);
+    }
+}
+
 /* ---- what cannot be ---- */
+
+/* At the last position all of the cache is used: the update moves in place of a slice, too. */
+static void test_last_position(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_streams; i++) {
+        struct step s = { 0 };
+        struct replay *r = NULL;
+
+        make_inputs(&s, &(struct rng){ 14 });
+        assert_fails(ERR_ARG, make_replay(&r, &s, ROOM - 1, streams[i]));
+        step_fini(&s);
+    }
+}
 
 static void test_refusals(void **state)
 {
@@ -299,7 +522,7 @@ static void test_refusals(void **state)
         p.move = &(struct replay_move){ part, 2 };
         assert_fails(ERR_UNSUPPORTED, replay_new(&r, &p)); /* the product's shape would change */
         p.move = &(struct replay_move){ y, 2 };
-        assert_fails(ERR_ARG, replay_new(&r, &p));
+        assert_fails(ERR_ARG, replay_new(&r, &p)); /* it has no position */
         p.n_moves = 0;
         p.in = &unused;
         assert_fails(ERR_ARG, replay_new(&r, &p));
@@ -331,7 +554,7 @@ static void test_no_memory(void **state)
 
             make_inputs(&s, &(struct rng){ n });
             mem_fail_after(n);
-            enum err err = make_replay(&r, &s, streams[i]);
+            enum err err = make_replay(&r, &s, FIRST, streams[i]);
             if (!err)
                 err = replay_run(r, s.in, s.out, 1);
             enum err later = strm_synchronize(streams[i]); /* of a task on the CPU */
@@ -357,9 +580,9 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_other_stream),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_runs),          cmocka_unit_test(test_other_stream),
+        cmocka_unit_test(test_steady),        cmocka_unit_test(test_late_constant),
+        cmocka_unit_test(test_last_position), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
 

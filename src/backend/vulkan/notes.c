@@ -17,7 +17,8 @@ struct be_notes {
     VEC(struct buf *) kept; /* argument blocks and scratch memory, owned */
     struct vk_buf *args;    /* the newest block, among them */
     size_t args_used;
-    size_t bytes_before; /* of the encoder, when the open step began */
+    size_t bytes_before; /* of the encoder, when the open step began, */
+    uint64_t stamp;      /* in the command buffer of this stamp */
     uint32_t first_note, first_range;
     bool is_refused; /* the open step */
 };
@@ -35,10 +36,9 @@ void vk_notes_free(struct be_notes **pb, struct strm *s)
     *pb = NULL;
     if (!b)
         return;
-    if (b->kept.n && vk_strm_hold(s, b->kept.v, b->kept.n) != ERR_OK) {
-        enum err err = vk_strm_sync(s);
-        (void)err; /* whoever waits for the work that failed is told */
-    }
+    /* Who writes constants now comes after those that read them without saying so. */
+    vk_enc_order(&vk_strm_of(s)->enc);
+    strm_hold(s, b->kept.v, b->kept.n);
     for (size_t i = 0; i < b->kept.n; i++)
         buf_unref(&b->kept.v[i]);
     VEC_FINI(&b->kept);
@@ -59,6 +59,7 @@ enum err vk_notes_begin(struct be_notes *b, struct strm *s)
     b->first_note = (uint32_t)b->note.n;
     b->first_range = (uint32_t)b->range.n;
     b->bytes_before = e->bytes;
+    b->stamp = e->stamp;
     b->is_refused = false;
     e->notes = b;
 out:
@@ -107,6 +108,13 @@ static enum err keep(struct be_notes *b, struct buf *buf)
     if (err)
         buf_unref(&buf);
     return err;
+}
+
+void vk_notes_keep(struct be_notes *b, struct buf *const *bufs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (keep(b, buf_ref(bufs[i])) != ERR_OK)
+            b->is_refused = true;
 }
 
 enum err vk_notes_args(struct be_notes *b, uint64_t *addr, const void *args, size_t size)
@@ -168,7 +176,10 @@ int32_t vk_notes_end(struct be_notes *b, struct strm *s, const struct buf *const
     struct vk_enc *e = &vk_strm_of(s)->enc;
     struct noted_step step = { .first = b->first_note,
                                .n = (uint32_t)b->note.n - b->first_note,
-                               .bytes = e->bytes - b->bytes_before };
+                               .bytes = e->bytes };
+
+    if (e->stamp == b->stamp)
+        step.bytes -= b->bytes_before;
 
     e->notes = NULL;
     drop_constants(b, constants, n);

@@ -31,6 +31,8 @@ enum err vk_notes_repeat(const struct be_notes *b, struct strm *s, int32_t numbe
 void vk_notes_add(struct be_notes *b, const struct vk_note *n, const struct hazard *h);
 /* The step does something that cannot be repeated. */
 void vk_notes_refuse(struct be_notes *b);
+/* Temporaries of the step, which are kept for its repetitions. */
+void vk_notes_keep(struct be_notes *b, struct buf *const *bufs, size_t n);
 /* As vk_enc_args and vk_enc_scratch, for as long as the book lives. */
 MUST_CHECK enum err vk_notes_args(struct be_notes *b, uint64_t *addr, const void *args,
                                   size_t size);

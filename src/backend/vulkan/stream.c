@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "backend/vulkan/notes.h"
 #include "backend/vulkan/record.h"
 #include "core/gate.h"
 
@@ -114,6 +115,8 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
 
     if (s->enc.rehearses)
         return ERR_OK;
+    if (s->enc.notes)
+        vk_notes_keep(s->enc.notes, bufs, n);
     if (!s->enc.slot)
         return hold_in_newest(strm, bufs, n);
     for (size_t i = 0; i < n; i++) /* open: nobody else touches it */
