@@ -59,8 +59,8 @@ struct arr *g_take(struct lm_graph *g, struct arr *a, struct arr *indices, int a
 struct arr *g_concatenate(struct lm_graph *g, struct arr *a, struct arr *b, int axis);
 struct arr *g_zeros(struct lm_graph *g, const int32_t *shape, size_t n, enum dtype t);
 struct arr *g_softmax(struct lm_graph *g, struct arr *a, bool precise);
-/* Over the last axis, which goes. */
 struct arr *g_sum(struct lm_graph *g, struct arr *a, int axis, bool keepdims);
+/* Over the last axis, which goes. */
 struct arr *g_argmax(struct lm_graph *g, struct arr *a);
 
 #define SHAPE(...) (const int32_t[]){ __VA_ARGS__ }, ARRAY_LEN(((const int32_t[]){ __VA_ARGS__ }))
