@@ -359,10 +359,18 @@ static struct arr *attend_to_constant(struct lm_graph *g, struct arr *x, struct 
     return g_softmax(g, g_softmax(g, y, true), true);
 }
 
+/* The result takes over the storage of the second product, so that only the first one's stays. */
+static struct arr *multiply_twice(struct lm_graph *g, struct arr *x, struct arr *matrix)
+{
+    struct arr *once = g_softmax(g, g_matmul(g, x, matrix), true);
+
+    return g_softmax(g, g_matmul(g, once, matrix), true);
+}
+
 static struct arr *multiply_exp(struct lm_graph *g, struct arr *x, struct arr *matrix, int n)
 {
     (void)n;
-    return g_softmax(g, g_matmul(g, g_unary(g, OP_EXP, x), matrix), true);
+    return multiply_twice(g, g_unary(g, OP_EXP, x), matrix);
 }
 
 /* Every second element of every second row: the product makes a copy for itself. */
@@ -373,7 +381,7 @@ static struct arr *multiply_part(struct lm_graph *g, struct arr *x, struct arr *
 
     (void)n;
     enum err err = ops_slice(&v, y, &part, g->s);
-    return g_softmax(g, g_matmul(g, graph_own(g, v, err), matrix), true);
+    return multiply_twice(g, graph_own(g, v, err), matrix);
 }
 
 static void check_steady(struct strm *s)
