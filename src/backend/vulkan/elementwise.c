@@ -118,12 +118,6 @@ static uint32_t wanted_lanes(uint32_t smallest, bool is_large)
     return is_large ? 4 : MAX(4 / smallest, 1);
 }
 
-/* Software devices use the CPU's division and square root. */
-static bool is_ieee(void)
-{
-    return vk_limits_get()->is_software;
-}
-
 static void describe(char *text, size_t size, const void *data)
 {
     const struct elem_job *job = data;
@@ -182,7 +176,7 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         unroll = (vk_limits_get()->is_software ? SOFTWARE_THREAD_BYTES : THREAD_BYTES) /
                  (largest * lanes);
     unroll = MIN(unroll, 4);
-    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx, is_ieee()) : 0;
+    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx) : 0;
     while (lanes * unroll * weight > MAX_CODE_WORDS &&
            (unroll > 1 || (lanes > 1 && lanes * smallest > 4))) {
         if (unroll > 1)
@@ -276,7 +270,7 @@ static struct elem_class classify(const struct elem_job *job)
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
-                         (is_ieee() ? ELEM_IEEE : 0) | float_flags());
+                         float_flags());
     struct elem_args size = elem_args_size(job->fx, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;
@@ -420,7 +414,7 @@ static bool has_words(const struct elem_job *job, uint32_t lanes)
 
 static void choose_block_work(struct elem_class *c, const struct elem_job *job, uint32_t lanes)
 {
-    uint32_t weight = elem_weight(job->fx, is_ieee());
+    uint32_t weight = elem_weight(job->fx);
 
     c->lanes = (uint8_t)lanes;
     c->unroll = BLOCK_UNROLL;
@@ -448,7 +442,7 @@ static enum variant_reason judge_blocks(struct elem_class *c, const struct elem_
         return VARIANT_SIZE;
     choose_block_work(c, job, lanes);
     c->once_in = (uint16_t)job->once_in;
-    c->flags = (uint16_t)((is_ieee() ? ELEM_IEEE : 0) | float_flags());
+    c->flags = float_flags();
     set_accesses(c, job);
     struct elem_args args = elem_args_size(job->fx, c);
     return args.n_long * 8 + args.n_index * 4 <= VK_PUSH_MAX ? VARIANT_FITS : VARIANT_SIZE;

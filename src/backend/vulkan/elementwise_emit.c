@@ -562,7 +562,7 @@ enum err elem_emit(uint32_t **words, size_t *n, const struct fx *f, const struct
         return err;
     e->f = f;
     e->c = c;
-    TRY(elem_resolve(e->calls, f, c->flags & ELEM_IEEE));
+    TRY(elem_resolve(e->calls, f));
     TRY(spv_init(&e->m));
     e->t_u32 = spv_type_int(&e->m, 32, false);
     e->t_u64 = spv_type_int(&e->m, 64, false);

@@ -10,7 +10,6 @@ enum elem_flags {
     ELEM_ARGS_IN_MEMORY = 4, /* the push constants hold the address of the argument block */
     ELEM_FLOAT_MODES = 8,    /* the device has the float controls of IEEE 754 */
     ELEM_NATIVE_HALF = 16,   /* float16 is converted by the device; needs the modes */
-    ELEM_IEEE = 32,          /* the device divides and takes square roots as IEEE 754 asks */
 };
 
 /* Everything but the program that a module depends on. Compared bytewise.

@@ -49,7 +49,7 @@ uint32_t work_spv_type(struct spv *m, enum work_type w)
 
 #define NAME_MAX_LEN 40
 
-static int16_t op_fns[OP_COUNT][WORK_COUNT], native_fns[OP_COUNT][WORK_COUNT];
+static int16_t op_fns[OP_COUNT][WORK_COUNT];
 static int16_t cast_fns[WORK_COUNT][WORK_COUNT];
 static struct {
     int16_t load, store, round;
@@ -68,10 +68,8 @@ static int16_t find(const char *format, const char *a, const char *b)
 static void find_all(void)
 {
     for (int w = 0; w < WORK_COUNT; w++) {
-        for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        for (int op = OP_NONE + 1; op < OP_COUNT; op++)
             op_fns[op][w] = find("%s_%s", op_ids[op], work_names[w]);
-            native_fns[op][w] = find("%s_native_%s", op_ids[op], work_names[w]);
-        }
         for (int to = 0; to < WORK_COUNT; to++)
             cast_fns[w][to] = find("cast_%s_%s", work_names[w], work_names[to]);
     }
@@ -154,12 +152,7 @@ static enum dtype compute_dtype(const struct fx *f, const struct fx_ins *ins)
     return ins->n_args ? fx_dtype(f, ins->arg[ins->n_args - 1]) : (enum dtype)ins->dtype;
 }
 
-static int op_fn(int op, int work, bool is_ieee)
-{
-    return is_ieee && native_fns[op][work] >= 0 ? native_fns[op][work] : op_fns[op][work];
-}
-
-static enum err resolve(struct elem_call *call, const struct fx *f, int i, bool is_ieee)
+static enum err resolve(struct elem_call *call, const struct fx *f, int i)
 {
     const struct fx_ins *ins = &f->ins[i];
     enum dtype from = compute_dtype(f, ins), to = (enum dtype)ins->dtype;
@@ -170,7 +163,7 @@ static enum err resolve(struct elem_call *call, const struct fx *f, int i, bool 
     if (is_cast && wf >= 0 && wf == wt)
         call->fn = -1;
     else
-        call->fn = wf < 0 || wt < 0 ? -1 : is_cast ? cast_fns[wf][wt] : op_fn(ins->op, wf, is_ieee);
+        call->fn = wf < 0 || wt < 0 ? -1 : is_cast ? cast_fns[wf][wt] : op_fns[ins->op][wf];
     if (call->fn < 0 && !(is_cast && wf >= 0 && wf == wt))
         return err_set(ERR_UNSUPPORTED, "[%s] not available on the GPU for %s",
                        op_name((enum op_id)ins->op),
@@ -180,7 +173,7 @@ static enum err resolve(struct elem_call *call, const struct fx *f, int i, bool 
     return ERR_OK;
 }
 
-enum err elem_resolve(struct elem_call *calls, const struct fx *f, bool is_ieee)
+enum err elem_resolve(struct elem_call *calls, const struct fx *f)
 {
     enum err err = ERR_OK;
 
@@ -190,7 +183,7 @@ enum err elem_resolve(struct elem_call *calls, const struct fx *f, bool is_ieee)
             return err_set(ERR_UNSUPPORTED, "[elementwise] %s is not available on the GPU",
                            dt_name((enum dtype)f->in_dtype[i]));
     for (int i = 0; i < f->n_ins && err == ERR_OK; i++)
-        err = resolve(&calls[i], f, i, is_ieee);
+        err = resolve(&calls[i], f, i);
     return err;
 }
 
@@ -199,12 +192,12 @@ static uint32_t weight_of(int fn)
     return fn < 0 ? 0 : spv_lib_fns[fn].weight;
 }
 
-uint32_t elem_weight(const struct fx *f, bool is_ieee)
+uint32_t elem_weight(const struct fx *f)
 {
     struct elem_call calls[FX_MAX_INS];
     uint32_t sum = 0;
 
-    if (elem_resolve(calls, f, is_ieee) != ERR_OK)
+    if (elem_resolve(calls, f) != ERR_OK)
         return 0;
     for (int i = 0; i < f->n_ins; i++) {
         sum += weight_of(calls[i].fn);

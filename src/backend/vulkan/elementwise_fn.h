@@ -26,9 +26,8 @@ struct elem_call {
     bool must_round; /* the result may not be a value of its dtype, and somebody computes with it */
 };
 
-/* Resolves the instructions of f into calls[f->n_ins]. is_ieee: the device divides and takes square
- * roots as IEEE 754 asks. ERR_UNSUPPORTED names op and dtype. */
-MUST_CHECK enum err elem_resolve(struct elem_call *calls, const struct fx *f, bool is_ieee);
+/* Resolves the instructions of f into calls[f->n_ins]. ERR_UNSUPPORTED names op and dtype. */
+MUST_CHECK enum err elem_resolve(struct elem_call *calls, const struct fx *f);
 
 /* Numbers of the functions that read, write and round dtypes without arithmetic of their own
  * (float16_load and so on); -1 for dtypes that need none. */
@@ -37,4 +36,4 @@ int elem_store_fn(enum dtype t);
 int elem_round_fn(enum dtype t);
 
 /* Estimate of the code that one evaluation of f costs when everything is inlined, in words. */
-uint32_t elem_weight(const struct fx *f, bool is_ieee);
+uint32_t elem_weight(const struct fx *f);

@@ -6,8 +6,8 @@
  *   f32   float16, bfloat16, float32         c64   complex64 as vec2(real, imaginary)
  *   i32   int8, int16, int32                 i64   int64
  *   u32   uint8, uint16, uint32              u64   uint64                  bool  bool
- * <op>_native_<type> replaces it on devices whose own operation is good enough. The emitter rounds
- * or wraps results to their dtype. An op without a function for a type is unsupported there. main is added by the build. */
+ * The emitter rounds or wraps results to their dtype. An op without a function for a type is
+ * unsupported there. main is added by the build. */
 #version 460
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_GOOGLE_include_directive : require
@@ -211,18 +211,6 @@ float sign_f32(const float x)
 BINARY(maximum, f32, float, is_nan(a) || a > b ? a : b)
 BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
 BINARY(divmod, f32, float, floor(divide_f32(a, b)))
-
-/* For devices that round these correctly themselves. */
-BINARY(divide_native, f32, float, a / b)
-UNARY(sqrt_native, f32, float, sqrt(x))
-
-float sigmoid_native_f32(const float x)
-{
-    float e = exp_f32(-abs(x));
-    precise float r = ((floatBitsToUint(x) & SIGN_BIT) != 0u ? e : 1.0) / (1.0 + e);
-
-    return r;
-}
 
 float arange_f32(const float start, const float step, const uint i)
 {

@@ -35,10 +35,17 @@ bool is_inf(const float x)
     return (floatBitsToUint(x) & ~SIGN_BIT) == INF_BITS;
 }
 
+/* Not by three bitwise operations alone: where the other side of a selection is the sign's own number,
+ * as in `is_nan(x) ? x : with_sign(r, x)`, LLVM 19 to 21 join all of it into one masked vpternlog with
+ * its operands in the wrong order (seen in llvmpipe of Mesa 25 and 26 on CPUs with AVX-512). Numbers
+ * that a device may flush in a negation keep their bits. */
 float with_sign(const float magnitude, const float sign)
 {
-    return uintBitsToFloat((floatBitsToUint(magnitude) & ~SIGN_BIT) |
-                           (floatBitsToUint(sign) & SIGN_BIT));
+    uint m = floatBitsToUint(magnitude) & ~SIGN_BIT;
+
+    if (m < 0x00800000u)
+        return uintBitsToFloat(m | (floatBitsToUint(sign) & SIGN_BIT));
+    return floatBitsToInt(sign) < 0 ? -uintBitsToFloat(m) : uintBitsToFloat(m);
 }
 
 /* 2^k for k in [-126, 127]. */
