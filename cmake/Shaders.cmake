@@ -64,12 +64,13 @@ file(GLOB kernel_table CONFIGURE_DEPENDS "${kernel_dir}/kernels.def")
 file(GLOB kern_header CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/vulkan/kern.h")
 file(GLOB elementwise CONFIGURE_DEPENDS "${kernel_dir}/elementwise.comp")
 
-# One line per module: id|dtype|name|file|needs|macros
+# One line per module: id|dtype|name|file|needs|macros|addresses
 set(modules)
 if(kernel_table)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${kernel_table}"
-        "${gen_kernels}")
+        "${kernel_dir}/args.h" "${gen_kernels}")
     execute_process(COMMAND "${Python3_EXECUTABLE}" "${gen_kernels}" list "${kernel_table}"
+            "${kernel_dir}/args.h"
         OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
     string(STRIP "${listed}" listed)
     string(REPLACE "\n" ";" modules "${listed}")
@@ -87,6 +88,7 @@ foreach(module IN LISTS modules)
     list(GET module 3 file)
     list(GET module 4 needs)
     list(GET module 5 macros)
+    list(GET module 6 addresses)
     if(NOT glsl_${needs})
         list(APPEND left_out "${name} (${needs})")
         continue()
@@ -100,7 +102,7 @@ foreach(module IN LISTS modules)
         add_spirv("${spirv_dir}/${name}.spv" "${kernel_dir}/${file}" ${env_${needs}} -O ${macros})
     endif()
     list(APPEND spirv_files "${spirv_dir}/${name}.spv")
-    string(APPEND manifest_text "${id} ${dtype} ${spirv_dir}/${name}.spv\n")
+    string(APPEND manifest_text "${id} ${dtype} ${addresses} ${spirv_dir}/${name}.spv\n")
 endforeach()
 if(left_out)
     list(JOIN left_out ", " left_out)

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Reads kernels.def for the build.
 
-gen_kernels.py list kernels.def      prints one line per module: id|dtype|name|file|needs|macros
-gen_kernels.py embed manifest out.c  writes the modules of a manifest (id dtype path) as C arrays
+gen_kernels.py list kernels.def args.h  prints one line per module:
+                                        id|dtype|name|file|needs|macros|addresses
+gen_kernels.py embed manifest out.c     writes the modules of a manifest (id dtype addresses path)
+                                        as C arrays
+
+addresses: how many device addresses the kernel's argument block begins with.
 """
 
 import re
@@ -40,8 +44,44 @@ def modules(row):
         yield (name if dtype == "-" else f"{name}_{dtype}"), dtype
 
 
-def list_modules(path):
+class ArgumentBlocks:
+    """The structs of args.h, as lists of (type, elements)."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as f:
+            text = strip_comments(f.read())
+        self.constants = dict(re.findall(r"#define\s+(\w+)\s+(\d+)u?\s", text))
+        bodies = re.findall(r"struct\s+(\w+)\s*\{(.*?)\};", text, flags=re.S)
+        self.fields = {name: list(self.parse(body)) for name, body in bodies}
+
+    def parse(self, body):
+        for declaration in body.replace("A_STRUCT ", "").split(";")[:-1]:
+            kind, names = declaration.split(maxsplit=1)
+            for name in names.split(","):
+                array = re.search(r"\[(.+)\]", name)
+                count = array[1] if array else "1"
+                count = self.constants.get(count, count)
+                yield kind, int(count) if count.isdigit() else None
+
+    def is_all_addresses(self, kind):
+        return kind == "A_ADDR" or (
+            kind in self.fields and all(self.is_all_addresses(k) for k, _ in self.fields[kind])
+        )
+
+    def leading_addresses(self, struct_name):
+        if struct_name not in self.fields:
+            fail(f"args.h has no struct {struct_name}")
+        total = 0
+        for kind, count in self.fields[struct_name]:
+            if not self.is_all_addresses(kind):
+                break
+            total += count * (1 if kind == "A_ADDR" else self.leading_addresses(kind))
+        return total
+
+
+def list_modules(path, args_path):
     seen = set()
+    blocks = ArgumentBlocks(args_path)
     for row in parse_rows(path):
         file = row["file"] if row["file"].endswith(".comp") else row["file"] + ".comp"
         if row["needs"] not in NEEDS:
@@ -50,7 +90,8 @@ def list_modules(path):
             if name in seen:
                 fail(f"{path}: module {name} appears twice")
             seen.add(name)
-            print("|".join((row["id"], dtype, name, file, row["needs"], row["macros"])))
+            addresses = str(blocks.leading_addresses(row["args"]))
+            print("|".join((row["id"], dtype, name, file, row["needs"], row["macros"], addresses)))
 
 
 def read_words(path):
@@ -73,23 +114,23 @@ def write_array(out, index, path):
 
 def embed(manifest, out_path):
     with open(manifest, encoding="utf-8") as f:
-        rows = [line.split(maxsplit=2) for line in f if line.strip()]
+        rows = [line.split(maxsplit=3) for line in f if line.strip()]
     with open(out_path, "w", encoding="utf-8") as out:
         out.write("/* Written by tools/gen_kernels.py from kernels.def. */\n")
         out.write('#include "backend/vulkan/kern.h"\n\n#include "core/dtype.h"\n\n')
-        sizes = [write_array(out, i, path.strip()) for i, (_, _, path) in enumerate(rows)]
+        sizes = [write_array(out, i, path.strip()) for i, (_, _, _, path) in enumerate(rows)]
         out.write(f"const struct kern_blob kern_blobs[{max(1, len(rows))}] = {{\n")
-        for i, (kern, dtype, _) in enumerate(rows):
+        for i, (kern, dtype, addresses, _) in enumerate(rows):
             value = "-1" if dtype == "-" else f"DT_{dtype.upper()}"
-            out.write(f"    {{ KERN_{kern}, {value}, words_{i}, {sizes[i]} }},\n")
+            out.write(f"    {{ KERN_{kern}, {value}, words_{i}, {sizes[i]}, {addresses} }},\n")
         if not rows:
             out.write("    { 0 },\n")
         out.write(f"}};\n\nconst size_t kern_blob_count = {len(rows)};\n")
 
 
 def main(args):
-    if len(args) == 2 and args[0] == "list":
-        list_modules(args[1])
+    if len(args) == 3 and args[0] == "list":
+        list_modules(args[1], args[2])
     elif len(args) == 3 and args[0] == "embed":
         embed(args[1], args[2])
     else:

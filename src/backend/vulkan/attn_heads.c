@@ -134,6 +134,7 @@ static enum err bind_more(struct vk_enc *e, struct attn_heads_args *a, const str
     }
     if (j->plan.splits > 1)
         TRY(attn_parts(e, &m.parts, &m.counters, &j->plan));
+    vk_enc_absent(&m, 4);
     err = vk_enc_args(e, &a->more, &m, sizeof m);
 out:
     return err;

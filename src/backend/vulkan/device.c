@@ -344,6 +344,22 @@ static void set_scope(void)
     vk_dev.work.writes |= VK_ACCESS_TRANSFER_WRITE_BIT;
 }
 
+/* Larger than any block of arguments that may be absent. */
+#define ABSENT_BYTES 4096
+
+/* The lowest bit marks it; memory of the device is aligned. */
+static enum err create_absent(void)
+{
+    struct vk_buf *zeros = NULL;
+    enum err err = vk_mem_alloc(&zeros, VK_MEM_UPLOAD, ABSENT_BYTES);
+
+    if (err)
+        return err;
+    memset(zeros->map, 0, ABSENT_BYTES);
+    vk_dev.absent = zeros->base.addr | 1;
+    return ERR_OK;
+}
+
 /* ---- opening ---- */
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
@@ -367,6 +383,7 @@ static void open_now(void)
     TRY(create_layout());
     set_scope();
     TRY(vk_alloc_init());
+    TRY(create_absent());
     vk_cache_load();
     log_info("Vulkan device: %s", vk_dev.phys.props.deviceName);
 out:

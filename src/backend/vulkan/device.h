@@ -39,6 +39,7 @@ struct vk_dev {
     uint32_t n_families;
     VkPipelineLayout layout; /* of every pipeline: push constants only */
     struct vk_scope work;
+    uint64_t absent; /* what kernels get for an address that a dispatch does not have */
 };
 
 /* Valid after vk_dev_open succeeded. */

@@ -118,5 +118,6 @@ enum err kern_pipe(const struct vk_pipe **out, enum kern_id id, int dtype, const
                                                       .n_words = m->blob->n_words,
                                                       .spec = spec,
                                                       .n_spec = n_spec,
-                                                      .subgroup_size = subgroup_size });
+                                                      .subgroup_size = subgroup_size,
+                                                      .n_addr = m->blob->n_addr });
 }

@@ -17,6 +17,7 @@ struct kern_blob {
     int dtype;
     const uint32_t *words;
     size_t n_words;
+    uint32_t n_addr; /* device addresses that the argument block begins with */
 };
 extern const struct kern_blob kern_blobs[];
 extern const size_t kern_blob_count;

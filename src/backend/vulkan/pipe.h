@@ -7,4 +7,5 @@
 struct vk_pipe {
     VkPipeline handle;
     const char *name; /* of the kernel; lives as long as the pipeline */
+    uint32_t n_addr;  /* vk_pipe_params */
 };

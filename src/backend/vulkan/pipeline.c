@@ -73,6 +73,7 @@ static struct entry *find_or_add(const struct vk_pipe_params *p)
         memcpy(e->spec, p->spec, (size_t)p->n_spec * sizeof *p->spec);
     snprintf(e->name, sizeof e->name, "%s", p->name ? p->name : "kernel");
     e->pipe.name = e->name;
+    e->pipe.n_addr = p->n_addr;
     e->next = *bucket;
     *bucket = e;
     return e;

@@ -19,6 +19,7 @@ struct vk_pipe_params {
     const uint32_t *spec;
     int n_spec;
     uint32_t subgroup_size; /* required size, 0 = the driver's choice */
+    uint32_t n_addr;        /* device addresses that the push constants begin with; some may be 0 */
 };
 
 /* Finds or builds. A build holds no lock that other pipelines need. During a rehearsal a pipeline

@@ -432,6 +432,8 @@ static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const stru
             a.n[i] = s[i].n;
         }
     }
+    for (int i = 0; i < v->n_sets; i++)
+        vk_enc_absent(&s[i], 4);
     if (v->n_sets > QMV_PUSHED)
         TRY(vk_enc_args(e, &a.set[0].w, s, sizeof s));
     TRY(vk_enc_read(e, &a.x, v->x));

@@ -151,6 +151,7 @@ static enum err set_part(struct vk_enc *e, struct rope_part *to, const struct vk
     TRY(vk_enc_write(e, &to->dst, q->dst));
     to->src += (uint64_t)q->src_offset * item;
     to->dst += (uint64_t)q->dst_offset * item;
+    vk_enc_absent(to, 4);
 out:
     return err;
 }

@@ -50,13 +50,12 @@ uint64_t row_of(uint64_t rows, uint head, int head_stride)
 void place_head(uint n)
 {
     bool is_normed = n < NEW_KEY ? NORM_Q : n == NEW_KEY && NORM_K;
-    part.weight = 0ul;
+    part.weight = p.k_weight;
     if (n < NEW_KEY) {
         src_row = row_of(p.q_row, head_of(kv, row_number(n)), p.q_row_head);
         part.weight = p.q_weight;
     } else if (n == NEW_KEY) {
         src_row = row_of(p.k_row, kv, p.k_row_head);
-        part.weight = p.k_weight;
     } else {
         src_row = row_of(p.v_row, kv, p.v_row_head);
     }
@@ -64,7 +63,7 @@ void place_head(uint n)
         int stride = n < NEW_KEY ? more.q_batch : n == NEW_KEY ? more.k_batch : more.v_batch;
         src_row += uint64_t(int64_t(batch) * int64_t(stride) * int64_t(DT_BYTES));
     }
-    part.flags = (is_normed ? ROPE_PART_NORM : 0u) | (part.weight != 0ul ? ROPE_PART_WEIGHT : 0u);
+    part.flags = (is_normed ? ROPE_PART_NORM : 0u) | (is_normed && is_given(part.weight) ? ROPE_PART_WEIGHT : 0u);
     part.eps = p.eps;
     is_turned = n != NEW_VALUE;
 }
@@ -75,7 +74,7 @@ void place_turn()
     if (TURNS)
         return;
     int first = more.first;
-    if (more.offset != 0ul)
+    if (is_given(more.offset))
         first = AT(I32Buf, more.offset, 4, int64_t(batch) * more.offset_stride);
     angle_unit = float(first) * more.position_scale;
 }

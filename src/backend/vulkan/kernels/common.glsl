@@ -34,6 +34,13 @@ layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
         type v[];                                                                                  \
     }
 
+// False for an address that the dispatch does not have. Such a one leads to zeros (vk_enc_absent), so
+// that a driver may load from it before it knows the answer.
+bool is_given(const uint64_t address)
+{
+    return (uint(address) & 1u) == 0u;
+}
+
 #define AT(Name, address, bytes, index)                                                           \
     Name((address) + uint64_t(int64_t(index) * int64_t(bytes))).v[0]
 

@@ -18,7 +18,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Sta
 int64_t start_offset(uint64_t address)
 {
     int64_t offset = 0l;
-    if (address == 0ul)
+    if (!is_given(address))
         return offset;
     Start a = Start(address);
     for (uint k = 0u; k < a.s.n; k++) {
@@ -30,7 +30,7 @@ int64_t start_offset(uint64_t address)
 
 int64_t unit_offset(uint64_t walk, uint64_t i)
 {
-    return walk == 0ul ? int64_t(i) : walk_offset(Walk(walk), i);
+    return is_given(walk) ? walk_offset(Walk(walk), i) : int64_t(i);
 }
 
 UNIT get(int64_t start, uint64_t i)

@@ -20,7 +20,7 @@ float scale_of(uint64_t group)
     if (IS_AFFINE)
         return dt_get(p.scales, int64_t(group));
     float scale = dt_round(fp_scale(uint(AT(U8Buf, p.scales, 1, group))));
-    return p.global_scale == 0ul ? scale : scale * (F32Buf(p.global_scale).v[0] / 2688.0);
+    return is_given(p.global_scale) ? scale * (F32Buf(p.global_scale).v[0] / 2688.0) : scale;
 }
 
 // Where the eight numbers are that become those of this index.

@@ -17,7 +17,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Ind
 // Offset of the slice that position i selects.
 int64_t position_offset(uint64_t i)
 {
-    int64_t offset = p.base_walk == 0ul ? 0l : walk_offset(Walk(p.base_walk), i);
+    int64_t offset = is_given(p.base_walk) ? walk_offset(Walk(p.base_walk), i) : 0l;
     for (uint k = 0u; k < p.n_index; k++) {
         uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
         Index index = Index(at + uint64_t(WALK_BYTES));
@@ -32,7 +32,7 @@ int64_t source_offset(uint64_t unit)
     bool small = p.n <= 0xfffffffful; // 64-bit divisions cost a subroutine
     uint64_t i = small ? uint64_t(uint(unit) / uint(p.slice)) : unit / p.slice;
     uint64_t j = unit - i * p.slice;
-    int64_t inside = p.slice_walk == 0ul ? int64_t(j) : walk_offset(Walk(p.slice_walk), j);
+    int64_t inside = is_given(p.slice_walk) ? walk_offset(Walk(p.slice_walk), j) : int64_t(j);
     return position_offset(i) + inside;
 }
 

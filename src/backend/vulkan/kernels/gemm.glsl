@@ -21,12 +21,12 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer MmB
 // of a single batch dimension.
 i64vec3 mm_batch_offsets(uint64_t address, i64vec3 one, uint batch)
 {
-    if (address == 0ul)
+    if (!is_given(address))
         return one * int64_t(batch);
     MmBatch b = MmBatch(address);
     i64vec3 at = i64vec3(0l);
     uint number = batch, left = 0u, n_right = b.v.ndim;
-    if (b.v.lhs != 0ul) {
+    if (is_given(b.v.lhs)) {
         batch = min(batch, b.v.n_pairs - 1u);
         left = min(U32Buf(b.v.lhs).v[batch], b.v.n_a - 1u);
         number = min(U32Buf(b.v.rhs).v[batch], b.v.n_b - 1u);

@@ -10,7 +10,7 @@ uint64_t packed_aim(uint batch)
     packed_words = p.w;
     packed_scales = p.scales;
     packed_biases = p.biases;
-    if (p.batch == 0ul)
+    if (!is_given(p.batch))
         return p.a;
     int64_t at[4];
     qmm_offsets(p.batch, min(batch, p.n_batch - 1u), at);

@@ -10,6 +10,6 @@ void main()
     uint i = uint(grid_index());
     if (i >= p.n)
         return;
-    uint x = p.in_addr != 0ul ? U32Buf(p.in_addr).v[i] : i;
+    uint x = is_given(p.in_addr) ? U32Buf(p.in_addr).v[i] : i;
     U32Buf(p.out_addr).v[i] = x * p.mul + p.add;
 }

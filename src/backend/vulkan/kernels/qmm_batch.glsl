@@ -11,7 +11,7 @@ void qmm_offsets(uint64_t address, uint batch, out int64_t at[4])
     QmmBatch b = QmmBatch(address);
     [[unroll]] for (uint i = 0u; i < 4u; i++)
         at[i] = 0l;
-    if (b.v.lhs != 0ul) {
+    if (is_given(b.v.lhs)) {
         uint left = min(U32Buf(b.v.lhs).v[batch], b.v.n_x - 1u);
         uint right = min(U32Buf(b.v.rhs).v[batch], b.v.n_w - 1u);
         [[unroll]] for (uint i = 0u; i < 4u; i++)

@@ -66,7 +66,7 @@ Coding fp_coding(uint64_t group)
         most = max(most, abs(number(group, i)));
     float scale = dt_round(divide_f32(most, BITS == 4u ? 6.0 : 448.0));
     if (MODE == MODE_NVFP4) {
-        if (p.global_scale != 0ul)
+        if (is_given(p.global_scale))
             c.factor = divide_f32(2688.0, F32Buf(p.global_scale).v[0]);
         c.code = fp8_encode(scale * c.factor);
         c.unit = dt_round(fp8_decode(c.code));

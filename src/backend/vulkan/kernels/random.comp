@@ -50,8 +50,8 @@ void main()
     uint i = uint(t - key_index * uint64_t(p.pairs));
     if (key_index >= p.n_keys || (p.n_keys == 1ul && t >= uint64_t(p.pairs)))
         return;
-    int64_t at = p.key_walk == 0ul ? int64_t(key_index) * p.key_stride :
-                                     walk_offset(Walk(p.key_walk), key_index);
+    int64_t at = is_given(p.key_walk) ? walk_offset(Walk(p.key_walk), key_index) :
+                                        int64_t(key_index) * p.key_stride;
     uvec2 key = uvec2(AT(U32Buf, p.key_addr, 4, at), AT(U32Buf, p.key_addr, 4, at + p.word_stride));
     uint64_t address = p.out_addr + key_index * p.key_bytes;
     bool single = p.is_odd != 0u && i == p.pairs - 1u;

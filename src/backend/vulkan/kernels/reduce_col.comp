@@ -137,7 +137,7 @@ void main()
         part[0] = team_join(part[0], cols, gl_WorkGroupSize.x);
     if (!live || lane_id() >= cols)
         return;
-    uint64_t out_walk = p.kept_walk == 0ul ? 0ul : p.kept_walk + uint64_t(WALK_BYTES);
+    uint64_t out_walk = p.kept_walk + uint64_t(WALK_BYTES);
     int64_t out_base = kept_offset(out_walk, p.kept_out_stride, uint64_t(outer)) +
                        int64_t(x) * width * p.lane_out_stride;
     put(uint64_t(slice), out_base, part[0]);

@@ -19,7 +19,7 @@ uint group_index()
 
 int64_t kept_offset(uint64_t walk, int64_t stride, uint64_t index)
 {
-    return walk == 0ul ? int64_t(index) * stride : walk_offset(Walk(walk), index);
+    return is_given(walk) ? walk_offset(Walk(walk), index) : int64_t(index) * stride;
 }
 
 // Known when the pipeline is built: a software device steps through the loops of a walk even where no

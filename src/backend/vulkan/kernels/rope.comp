@@ -152,7 +152,7 @@ void move_held()
 
 int64_t head_offset(uint64_t walk, int64_t stride, uint head)
 {
-    return walk != 0ul ? walk_offset(Walk(walk), uint64_t(head)) : int64_t(head) * stride;
+    return is_given(walk) ? walk_offset(Walk(walk), uint64_t(head)) : int64_t(head) * stride;
 }
 
 // Rows are numbered by batch, position and head.
@@ -179,7 +179,7 @@ void place_row(uint row)
     is_turned = (part.flags & ROPE_PART_TURN) != 0u;
     position = at;
     int first = p.first;
-    if (p.offset != 0ul)
+    if (is_given(p.offset))
         first = AT(I32Buf, p.offset, 4, int64_t(batch) * p.offset_stride);
     angle_unit = float(int(at) + first) * p.scale;
 }

@@ -120,7 +120,7 @@ void main()
             AT(ValBuf, p.out_addr, DT_VAL_BYTES, int64_t(group)) = lane_total[LANES - 1u];
         return;
     }
-    if (p.carry_addr != 0ul)
+    if (is_given(p.carry_addr))
         sum = combine(AT(ValBuf, p.carry_addr, DT_VAL_BYTES, int64_t(group)), sum);
     [[unroll]] for (uint i = 0u; i < SCAN_PER_LANE; i++) {
         uint at = first + i;

@@ -129,7 +129,7 @@ void main()
                    uint64_t(lane_id() >> p.log2_team);
     bool live = row < p.n_rows;
     int64_t offset = int64_t(row) * p.row_stride;
-    if (p.row_walk != 0ul && live)
+    if (is_given(p.row_walk) && live)
         offset = walk_offset(Walk(p.row_walk), row);
     in_row = p.in_addr + uint64_t(offset * int64_t(DT_BYTES));
     out_row = p.out_addr + row * uint64_t(p.row_len) * uint64_t(DT_BYTES);

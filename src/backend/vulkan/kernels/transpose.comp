@@ -29,7 +29,7 @@ shared UNIT tile[TILE][TILE + 1]; // the odd row length keeps columns in differe
 
 int64_t batch_offset(uint64_t walk, int64_t stride, uint64_t batch)
 {
-    return walk == 0ul ? int64_t(batch) * stride : walk_offset(Walk(walk), batch);
+    return is_given(walk) ? walk_offset(Walk(walk), batch) : int64_t(batch) * stride;
 }
 
 void main()
