@@ -211,7 +211,7 @@ static bool has_coopmat(const struct coopmat_rows *r, VkComponentTypeKHR type, u
 }
 
 /* Cooperative matrices come in many shapes; kernels are written for cubes. Hardware has those of
- * 16, software devices those of 8. */
+ * 16, software devices those of 8. Their modules are those of Vulkan 1.3. */
 static void fill_coopmat(struct vk_phys *p)
 {
     struct vk_limits *l = &p->limits;
@@ -220,6 +220,8 @@ static void fill_coopmat(struct vk_phys *p)
     if (!(l->caps & VK_CAP_COOPMAT))
         return;
     list_coopmats(&rows, p->handle);
+    if (p->props.apiVersion < VK_API_VERSION_1_3 || !(l->caps & VK_CAP_MAINTENANCE4))
+        rows.n = 0;
     for (uint32_t edge = 16; edge >= 8 && !l->coopmat_edge; edge /= 2)
         if (has_coopmat(&rows, VK_COMPONENT_TYPE_FLOAT16_KHR, edge))
             l->coopmat_edge = edge;

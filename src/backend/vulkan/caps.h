@@ -16,6 +16,7 @@ struct vk_features {
     VkPhysicalDeviceShaderIntegerDotProductFeatures int_dot;
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float;
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size;
+    VkPhysicalDeviceMaintenance4Features maintenance4;
     VkPhysicalDeviceSynchronization2Features sync2;
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables;
 };

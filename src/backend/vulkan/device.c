@@ -114,7 +114,7 @@ static enum err create_instance(void)
     static const VkApplicationInfo app = { .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                            .pApplicationName = "mlx",
                                            .pEngineName = "mlx-vulkan",
-                                           .apiVersion = VK_API_VERSION_1_2 };
+                                           .apiVersion = VK_API_VERSION_1_3 };
     VkValidationFeaturesEXT validation = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                            .pNext = &messenger_info,
                                            .enabledValidationFeatureCount = ARRAY_LEN(enables),

@@ -38,13 +38,14 @@ void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size);
  * constants. Lives until the command retires. Needs no hazard tracking. */
 MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
 
-/* An argument block begins with n_addr addresses. Those that are 0 become the address of zeros, marked
- * as absent (is_given of common.glsl): a driver may load from an address before it knows whether the
- * kernel wants it, as llvmpipe of Mesa 26 does. vk_enc_dispatch does it for the push constants. */
+/* An argument block begins with n_addr addresses. Those that are 0 become the address of zeros,
+ * marked as absent (is_given of common.glsl): a driver may load from an address before it knows
+ * whether the kernel wants it, as llvmpipe of Mesa 26 does. vk_enc_dispatch does it for the push
+ * constants. */
 void vk_enc_absent(void *block, uint32_t n_addr);
 
-/* As vk_enc_args for arguments that several dispatches share: they are copied once for a command buffer.
- * The memo belongs to these arguments and is zero before they are first used. */
+/* As vk_enc_args for arguments that several dispatches share: they are copied once for a command
+ * buffer. The memo belongs to these arguments and is zero before they are first used. */
 struct vk_args_memo {
     uint64_t command, addr;
 };

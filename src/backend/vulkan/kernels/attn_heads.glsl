@@ -63,7 +63,8 @@ void place_head(uint n)
         int stride = n < NEW_KEY ? more.q_batch : n == NEW_KEY ? more.k_batch : more.v_batch;
         src_row += uint64_t(int64_t(batch) * int64_t(stride) * int64_t(DT_BYTES));
     }
-    part.flags = (is_normed ? ROPE_PART_NORM : 0u) | (is_normed && is_given(part.weight) ? ROPE_PART_WEIGHT : 0u);
+    bool has_weight = is_normed && is_given(part.weight);
+    part.flags = (is_normed ? ROPE_PART_NORM : 0u) | (has_weight ? ROPE_PART_WEIGHT : 0u);
     part.eps = p.eps;
     is_turned = n != NEW_VALUE;
 }
