@@ -122,15 +122,15 @@ void turn_heads(bool has_new)
     barrier();
 }
 
-// The new key and value for whoever has them among the keys of this step.
+// The new key and value for whoever has them among the keys of this step. (Mesa does not unroll a loop
+// with a `continue`: the arrays would lie in memory, and LLVM 19 fails over what llvmpipe makes of it.)
 void take_new(uint first, uint end, uint stride, uint group)
 {
     [[unroll]] for (uint u = 0u; u < UK; u++) {
-        if (is_in_memory(key_of(u, first, end, stride, group)))
-            continue;
+        bool is_new = !is_in_memory(key_of(u, first, end, stride, group));
         [[unroll]] for (uint b = 0u; b < HELD_K; b++) {
             uint block = b * LPK + sub;
-            if (block < BLOCKS_K) {
+            if (is_new && block < BLOCKS_K) {
                 keys[u * HELD_K + b] = head_blocks[NEW_KEY * BLOCKS_K + block];
                 values[u * HELD_K + b] = head_blocks[NEW_VALUE * BLOCKS_K + block];
             }

@@ -396,24 +396,28 @@ float block_dot(uint at, vec2 ab, vec2 x)
 }
 #endif
 
+void multiply_segment(uint s, uint segment)
+{
+    [[unroll]] for (uint v = 0u; v < VECTORS; v++) {
+        uint from = (v * SEGMENTS + segment) * EIGHTS * QUADS * LANES + lane;
+        [[unroll]] for (uint i = 0u; i < EIGHTS * QUADS; i++)
+            xr[i] = xs[from + i * LANES];
+        vec2 x = xs_sums[(v * SEGMENTS + segment) * LANES + lane];
+        [[unroll]] for (uint r = 0u; r < ROWS; r++) {
+            precise float sum = sums[r * VECTORS + v] +
+                                block_dot((r * STEPS + s) * WORDS, affine[r * STEPS + s], x);
+            sums[r * VECTORS + v] = sum;
+        }
+    }
+}
+
 void multiply(uint pass)
 {
     [[unroll]] for (uint s = 0u; s < STEPS; s++) {
         uint segment = s * SPLITS + slice;
         // Blocks past the end of k were not staged.
-        if (!IS_EVEN && pass * (PASS / SPAN) + segment * LANES + lane >= K / SPAN)
-            continue;
-        [[unroll]] for (uint v = 0u; v < VECTORS; v++) {
-            uint from = (v * SEGMENTS + segment) * EIGHTS * QUADS * LANES + lane;
-            [[unroll]] for (uint i = 0u; i < EIGHTS * QUADS; i++)
-                xr[i] = xs[from + i * LANES];
-            vec2 x = xs_sums[(v * SEGMENTS + segment) * LANES + lane];
-            [[unroll]] for (uint r = 0u; r < ROWS; r++) {
-                precise float sum = sums[r * VECTORS + v] +
-                                    block_dot((r * STEPS + s) * WORDS, affine[r * STEPS + s], x);
-                sums[r * VECTORS + v] = sum;
-            }
-        }
+        if (IS_EVEN || pass * (PASS / SPAN) + segment * LANES + lane < K / SPAN)
+            multiply_segment(s, segment);
     }
 }
 
