@@ -298,9 +298,13 @@ def view_rows(rng):
              ("uint8", "uint32"), ("int16", "int64"), ("int64", "uint16"), ("complex64", "float32"),
              ("float16", "uint16"), ("uint32", "uint32")]
     for source, target in pairs:
-        x = grid(rng, source, (0, 100, "none"), (3, 8))
-        for layout in ("row", "transposed", "sliced", "offset"):
-            a = laid_out(x, source, layout)
+        views = [laid_out(grid(rng, source, (0, 100, "none"), (3, 8)), source, layout)
+                 for layout in ("row", "transposed", "sliced", "offset")]
+        if np.dtype(carrier(target)).itemsize < np.dtype(carrier(source)).itemsize:
+            # The stride of an axis of one element is not the one of what it becomes.
+            views += [laid_out(grid(rng, source, (0, 100, "none"), shape), source, layout)
+                      for shape in ((5, 1), (1, 5, 1), (1, 1)) for layout in ("transposed", "sliced")]
+        for a in views:
             seen = np.ascontiguousarray(a.values).view(carrier(target))
             yield Row("view", [a], [(seen, target)], [DtypeParam(target)], BITS)
 

@@ -211,14 +211,19 @@ static bool can_reinterpret(const struct arr *in, size_t from, size_t to)
 }
 
 /* The same bytes as another type: the last dimension counts other elements, the rest moves by as
- * many bytes as before. */
+ * many bytes as before. The stride of a last dimension of one element can be any number, so it is
+ * not the new one's. */
 static void share_bytes(struct arr *out, const struct arr *in, int64_t from, int64_t to)
 {
     int64_t strides[SHP_MAX];
 
+    if (from == to) {
+        arr_share_all(out, in);
+        return;
+    }
     for (int i = 0; i < in->ndim; i++)
-        strides[i] = i < in->ndim - 1 ? in->strides[i] * from / to : in->strides[i];
-    arr_share(out, in, strides, in->flags, in->data_size * (size_t)from / (size_t)to, 0);
+        strides[i] = i < in->ndim - 1 ? in->strides[i] * from / to : 1;
+    share(out, in, strides, in->data_size * (size_t)from / (size_t)to, 0);
 }
 
 static enum err view_dtype(const struct exec *x)
