@@ -14,8 +14,7 @@
 #define FX_MAX_OUT 4
 
 struct fx_ins {
-    uint16_t
-        op; /* enum op_id: unary, binary, ternary, AsType; Arange and DivMod in programs of one */
+    uint16_t op;   /* enum op_id: unary, binary, ternary, AsType; Arange in programs of one */
     uint8_t dtype; /* of the result */
     uint8_t n_args;
     uint8_t arg[4]; /* value numbers; the fourth is always 0 */

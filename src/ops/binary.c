@@ -94,7 +94,8 @@ enum err ops_floor_divide(struct arr **out, struct arr *a, struct arr *b, struct
     struct arr *q = NULL;
     enum err err;
 
-    if (!dt_is_inexact(t))
+    /* Of integers Divide rounds downwards itself; complex quotients are left as they are. */
+    if (!dt_is_float(t))
         return binary_node(out, OP_DIVIDE, (struct arr *[]){ a, b }, t, s);
     TRY(ops_binary(&q, OP_DIVIDE, a, b, s));
     TRY(ops_unary(out, OP_FLOOR, q, s));

@@ -228,6 +228,17 @@ def unary_rows(rng):
             yield unary_row(name, laid_out(grid(rng, dtype, domain, (5, 7)), dtype, VIEWS[i]))
 
 
+def zero_rows():
+    """Functions through zero keep the sign of a zero."""
+    for name, (rule, ref, _, _, _) in UNARY.items():
+        with np.errstate(all="ignore"):
+            if rule != "float" or ref(np.zeros(1))[0] != 0:
+                continue
+        for dtype in FLOATS:
+            a = Arr(cast(np.tile([0.0, -0.0], 17), dtype), dtype)
+            yield Row(name, [a], [(a.values, dtype)], tolerance=BITS)
+
+
 def large_angles(rng):
     """Arguments for which the reduction modulo pi needs more than the type's own digits."""
     x = cast(np.concatenate([rng.uniform(1e3, 1e5, 40), rng.uniform(-3e6, 3e6, 40)]), "float32")
@@ -328,11 +339,20 @@ def wrap(x, dtype):
     return np.array(flat, object).astype(dtype).reshape(x.shape)
 
 
-def trunc_divide(a, b):
-    """Of integers, as C divides."""
-    q = [abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1)
-         for x, y in zip(a.ravel(), b.ravel())]
+def floor_divide(a, b):
+    """Of integers; complex quotients are not rounded."""
+    if np.iscomplexobj(a):
+        return np.divide(wide(a), wide(b))
+    q = [int(x) // int(y) for x, y in zip(a.ravel(), b.ravel())]
     return wrap(np.array(q, object).reshape(a.shape), a.dtype)
+
+
+def remainder(a, b):
+    """The divisor's sign, but a zero has that of the dividend."""
+    if a.dtype.kind != "f":
+        return np.mod(a, b)
+    r = np.fmod(a, b)
+    return np.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
 
 
 # name: rule, reference, domain, tolerance, dtypes
@@ -342,8 +362,8 @@ BINARY = {
     "subtract": ("same", np.subtract, ANY, EXACT, ARITHMETIC),
     "multiply": ("same", np.multiply, ANY, EXACT, ARITHMETIC),
     "divide": ("float", np.divide, ANY, DIVISION, ALL),
-    "floor_divide": ("same", trunc_divide, (-50, 50, "none"), EXACT, INTS + FLOATS),
-    "remainder": ("same", np.mod, (-50, 50, "none"), CLOSE, INTS + FLOATS),
+    "floor_divide": ("same", floor_divide, (-50, 50, "none"), EXACT, INTS + FLOATS + ["complex64"]),
+    "remainder": ("same", remainder, (-50, 50, "none"), CLOSE, INTS + FLOATS),
     "power": ("same", np.power, (-3, 3, "none"), CLOSE, INTS + FLOATS),
     "maximum": ("same", np.maximum, ANY, EXACT, REAL),
     "minimum": ("same", np.minimum, ANY, EXACT, REAL),
@@ -390,7 +410,7 @@ def binary_row(name, a, b):
     dtype = promote(a.dtype, b.dtype)
     x, y = cast(a.values, dtype), cast(b.values, dtype)
     tolerance = BINARY[name][3]
-    if dtype == "complex64" and name in ("multiply", "divide"):
+    if dtype == "complex64" and name in ("multiply", "divide", "floor_divide"):
         tolerance = CLOSE
     # Near zero the logarithm is a difference of two numbers of about 1.
     scale = 1 if name == "logaddexp" else 0
@@ -471,17 +491,27 @@ def divmod_rows(rng):
     for dtype in INTS + FLOATS:
         x = grid(rng, dtype, (-50, 50, "none"), (6, 7))
         y = fit_second("remainder", grid(rng, dtype, (-9, 9, "none"), (6, 7)), dtype)
-        if dtype in ("float16", "bfloat16"):  # quotients that these types hold exactly
-            x, y = np.round(x), cast(2.0 ** rng.integers(0, 4, (6, 7)), dtype) * np.sign(y)
         for la, lb in (("row", "row"), ("transposed", "row"), ("sliced", "reversed")):
             a, b = laid_out(x, dtype, la), laid_out(y, dtype, lb)
-            w = a.values.astype(np.float32) if dtype in ("float16", "bfloat16") else a.values
-            v = b.values.astype(np.float32) if dtype in ("float16", "bfloat16") else b.values
-            with np.errstate(all="ignore"):
-                q, r = np.floor_divide(w, v), np.mod(w, v)
-            yield Row("divmod", [a, b], [(cast(q, dtype), dtype), (cast(r, dtype), dtype)])
+            yield divmod_row(a, b)
     yield Row("divmod", [Arr(np.int32([7, -7]), "int32"), Arr(np.int32(2), "int32")],
               [(np.int32([3, -4]), "int32"), (np.int32([1, 1]), "int32")])
+    for dtype in FLOATS:  # quotients that lie close to whole numbers, and what has no remainder
+        x, y = cast(rng.integers(-900, 900, (40, 7)) / 10, dtype), cast([[0.1], [-0.3], [3], [7]] * 10,
+                                                                       dtype)
+        yield divmod_row(Arr(x, dtype), Arr(y, dtype))
+        edges = [0.0, -0.0, 1, -1, 6, -6, 7, np.inf, -np.inf, np.nan]
+        a, b = (cast(v, dtype).reshape(-1) for v in np.meshgrid(edges, [2.0, -2.0, 3, 1, -1, np.inf,
+                                                                        -np.inf]))
+        with np.errstate(all="ignore"):
+            yield Row("remainder", [Arr(a, dtype), Arr(b, dtype)],
+                      [(cast(remainder(a, b), dtype), dtype)], tolerance=BITS)
+
+
+def divmod_row(a, b):
+    with np.errstate(all="ignore"):
+        return Row("divmod", [a, b], [binary_result(name, a.values, b.values, a.dtype)
+                                      for name in ("floor_divide", "remainder")])
 
 
 # ---- ternary and tests of closeness ----
@@ -578,7 +608,7 @@ def large_rows(rng):
 def rows(rng):
     """(family, rows) pairs."""
     return [("large", [*many_dims_rows(rng), *large_rows(rng)]),
-            ("unary", [*unary_rows(rng), *large_angles(rng), *round_rows(rng),
+            ("unary", [*unary_rows(rng), *large_angles(rng), *zero_rows(), *round_rows(rng),
                        *nan_to_num_rows(rng)]),
             ("cast", [*astype_rows(rng), *view_rows(rng)]),
             ("binary", [*binary_rows(rng), *bool_rows(rng), *divmod_rows(rng)]),

@@ -336,6 +336,8 @@ def differs(mx, got, want, tolerance, scale):
             limit = rtol * (np.abs(expected) + scale) + (ATOL.get(name, 1e-8) if rtol else 0)
             bad = ~((np.abs(actual - expected) <= limit) | (actual == expected) |
                     (np.isnan(actual) & np.isnan(expected)))
+        if tolerance == 2 and expected.dtype.kind == "f":
+            bad |= (actual == 0) & (np.signbit(actual) != np.signbit(expected))
     if not bad.any():
         return None
     at = tuple(np.argwhere(bad)[0])

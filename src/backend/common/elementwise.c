@@ -94,18 +94,21 @@ out:
     return err;
 }
 
-/* Quotient and remainder are two instructions over the same operands. */
+/* Quotient and remainder of the same operands. The quotient of floats is rounded to their dtype before
+ * it is rounded downwards, as floor_divide does it. */
 enum err be_divmod(const struct exec *x)
 {
     uint8_t t = x->in[0]->dtype;
+    bool is_float = dt_is_inexact((enum dtype)t);
     struct fx fx = {
         .n_in = 2,
-        .n_ins = 2,
+        .n_ins = is_float ? 3 : 2,
         .n_out = 2,
         .in_dtype = { t, t },
-        .out = { 2, 3 },
-        .ins = { { .op = OP_DIVMOD, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
-                 { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } } },
+        .out = { is_float ? 4 : 2, 3 },
+        .ins = { { .op = OP_DIVIDE, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
+                 { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
+                 { .op = OP_FLOOR, .dtype = t, .n_args = 1, .arg = { 2 } } },
     };
     struct exec program = *x;
 

@@ -469,10 +469,12 @@ static inline float mod_fast(float x, float y)
 {
     double a = x, b = y;
 
-    return (float)(a - floor(a / b) * b);
+    float r = (float)(a - floor(a / b) * b);
+
+    return r == 0.0f ? copysignf(r, x) : r;
 }
 
-/* Remainder with the sign of the divisor. */
+/* Remainder with the sign of the divisor; a zero has that of the dividend. */
 static inline float mod_slow(float x, float y)
 {
     float r = fmodf(x, y);

@@ -2,7 +2,7 @@
  *
  * The functions are compiled without optimisation and packed into a table (tools/gen_spirv_lib.py);
  * the emitter links those a program needs into the module it writes. <op>_<type> implements an op
- * of ops.def (for DivMod its quotient) for a working type:
+ * of ops.def for a working type:
  *   f32   float16, bfloat16, float32         c64   complex64 as vec2(real, imaginary)
  *   i32   int8, int16, int32                 i64   int64
  *   u32   uint8, uint16, uint32              u64   uint64                  bool  bool
@@ -102,7 +102,8 @@ layout(local_size_x = 1) in;
     }
 
 /* A division by 0 or of the lowest number by -1 must not reach the hardware, which may trap even in
- * lanes that are switched off: such divisors are replaced, not branched around. */
+ * lanes that are switched off: such divisors are replaced, not branched around. Quotients are
+ * rounded downwards. */
 #define SIGNED(S, T, bits)                                                                         \
     INTEGER(S, T, bits)                                                                            \
     UNARY(abs, S, T, x < T(0) ? -x : x)                                                            \
@@ -115,13 +116,10 @@ layout(local_size_x = 1) in;
     }                                                                                              \
     T divide_##S(const T a, const T b)                                                             \
     {                                                                                              \
-        T q = a / safe_divisor_##S(b);                                                             \
-        return b == T(0) ? T(0) : b == T(-1) ? -a : q;                                             \
-    }                                                                                              \
-    T divmod_##S(const T a, const T b)                                                             \
-    {                                                                                              \
-        T q = divide_##S(a, b);                                                                    \
-        return a - q * b != T(0) && (a < T(0)) != (b < T(0)) ? q - T(1) : q;                       \
+        T d = safe_divisor_##S(b);                                                                 \
+        T q = a / d;                                                                               \
+        T below = a - q * d != T(0) && (a < T(0)) != (d < T(0)) ? T(1) : T(0);                     \
+        return b == T(0) ? T(0) : b == T(-1) ? -a : q - below;                                     \
     }                                                                                              \
     T remainder_##S(const T a, const T b)                                                          \
     {                                                                                              \
@@ -141,7 +139,6 @@ layout(local_size_x = 1) in;
         T q = a / (b == T(0) ? T(1) : b);                                                          \
         return b == T(0) ? T(0) : q;                                                               \
     }                                                                                              \
-    BINARY(divmod, S, T, divide_##S(a, b))                                                         \
     BINARY(remainder, S, T, a - divide_##S(a, b) * b)
 
 SIGNED(i32, int, 32)
@@ -171,7 +168,6 @@ BINARY(bitwise_or, bool, bool, a || b)
 BINARY(bitwise_xor, bool, bool, a != b)
 BINARY(power, bool, bool, a || !b)
 BINARY(divide, bool, bool, a && b)
-BINARY(divmod, bool, bool, a && b)
 BINARY(remainder, bool, bool, a && !b)
 BINARY(equal, bool, bool, a == b)
 BINARY(nan_equal, bool, bool, a == b)
@@ -210,7 +206,6 @@ float sign_f32(const float x)
 
 BINARY(maximum, f32, float, is_nan(a) || a > b ? a : b)
 BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
-BINARY(divmod, f32, float, floor(divide_f32(a, b)))
 
 float arange_f32(const float start, const float step, const uint i)
 {

@@ -467,7 +467,7 @@ float remainder_long(const uint x, const uint y)
     return join(z.m, z.e + b.e - 150, 0u);
 }
 
-/* The result has the sign of the divisor. */
+/* The result has the sign of the divisor; a zero has that of the dividend. */
 float remainder_f32(const float x, const float y)
 {
     uint mx = floatBitsToUint(x) & ~SIGN_BIT;
@@ -483,8 +483,10 @@ float remainder_f32(const float x, const float y)
     } else {
         r = my == INF_BITS ? x : with_sign(remainder_long(mx, my), x);
     }
+    if ((floatBitsToUint(r) & ~SIGN_BIT) == 0u)
+        return uintBitsToFloat(floatBitsToUint(x) & SIGN_BIT);
     bool differs = ((floatBitsToUint(r) ^ floatBitsToUint(y)) & SIGN_BIT) != 0u;
-    return differs && (floatBitsToUint(r) & ~SIGN_BIT) != 0u ? r + y : r;
+    return differs ? r + y : r;
 }
 
 /* ---- circular functions ---- */
@@ -562,12 +564,18 @@ angle angle_reduce(const float x)
     return z;
 }
 
+/* r with the sign of x, which it has but for zeros. */
+float keep_sign(const float r, const float x)
+{
+    return uintBitsToFloat(floatBitsToUint(r) | (floatBitsToUint(x) & SIGN_BIT));
+}
+
 float sin_poly(const float r)
 {
     float z = r * r;
     float p = fma(z, fma(z, fma(z, 2.83986697e-6, -0.000198540234), 0.0083333822), -0.166666672);
 
-    return fma(r * z, p, r);
+    return keep_sign(fma(r * z, p, r), r);
 }
 
 float cos_poly(const float r)
@@ -732,7 +740,7 @@ float tanh_f32(const float x)
         p = fma(z, p, -0.053966172);
         p = fma(z, p, 0.133333534);
         p = fma(z, p, -0.333333343);
-        return fma(x * z, p, x);
+        return keep_sign(fma(x * z, p, x), x);
     }
     float r = 1.0 - 2.0 / (exp_f32(2.0 * min(a, 20.0)) + 1.0);
     return is_nan(x) ? x : with_sign(r, x);
@@ -749,7 +757,7 @@ float arcsinh_f32(const float x)
         p = fma(z, p, -0.0445740633);
         p = fma(z, p, 0.0749972388);
         p = fma(z, p, -0.166666642);
-        return fma(x * z, p, x);
+        return keep_sign(fma(x * z, p, x), x);
     }
     if (is_nan(x) || a >= 1e5)
         return with_sign(log_f32(a) + 0.693147182, x);
