@@ -274,6 +274,18 @@ def addmm_rows(rng):
         r = 0.5 * product(x, y) + 3 * wide(c.values)
         yield Row("addmm", [c, a, b], [(cast(r, "float32"), "float32")], [0.5, 3.0],
                   scale=matmul_scale(x, y))
+    # What is multiplied by zero is not read, so that no NaN comes of it; complex numbers are.
+    for dtype in ("float32", "float16", "bfloat16", "float64"):
+        for m, k, n in ((4, 5, 6), (1, 70, 33), (65, 130, 66)):
+            c, a, b = (Arr(sample(rng, dtype, s), dtype) for s in ((m, n), (m, k), (k, n)))
+            nan = Arr(np.full((m, n), np.nan), dtype)
+            x, y = wide(a.values), wide(b.values)
+            yield Row("addmm", [nan, a, b], [(cast(2 * (x @ y), dtype), dtype)], [2.0, 0.0],
+                      scale=matmul_scale(x, y) * 4)
+            infinite = Arr(np.full((m, k), np.inf), dtype)
+            yield Row("addmm", [c, infinite, b], [(cast(2 * wide(c.values), dtype), dtype)],
+                      [0.0, 2.0])
+            yield Row("addmm", [nan, infinite, b], [(np.zeros((m, n)), dtype)], [0.0, 0.0])
     for layout in LAYOUTS:
         c, a, b = (laid_out(sample(rng, "float32", s), "float32", layout)
                    for s in ((4, 6), (4, 5), (5, 6)))

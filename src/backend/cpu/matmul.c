@@ -170,7 +170,7 @@ static enum err run_part(const struct job *j, struct scratch *s, const struct pa
     TRY(load_operand(&p.a, j, &s->a, operand_at(j, MM_A, part), &a));
     TRY(load_operand(&p.b, j, &s->b, operand_at(j, MM_B, part), &plan->side[MM_B]));
     p.out = direct ? out : s->out;
-    if (plan->n_sides > MM_C) {
+    if (plan->n_sides > MM_C && t->beta != 0.0f) {
         copy_wide(j, p.out, operand_at(j, MM_C, part), &c);
         p.beta = t->beta;
     }
