@@ -227,8 +227,6 @@ static enum err pad_axis(struct arr **x, int axis, border_fn fn, const int32_t p
     int32_t *from = NULL;
     enum err err;
 
-    if (n == 0)
-        return err_set(ERR_ARG, "[pad] Cannot pad empty axis %d with its own elements.", axis);
     TRY(ops_dim(&to.d[0], (int64_t)n + pads[0] + pads[1], "pad"));
     err = ERR_NO_MEMORY;
     if (!(from = mem_alloc_array((size_t)to.d[0], sizeof *from)))
@@ -240,6 +238,41 @@ static enum err pad_axis(struct arr **x, int axis, border_fn fn, const int32_t p
 out:
     arr_unref(&indices);
     mem_free(from);
+    return err;
+}
+
+/* An empty axis has no element to repeat. MLX makes zeros of edges on both sides, nothing else. */
+static enum err pad_empty_axis(struct arr **x, int axis, size_t mode, const int32_t pads[2],
+                               struct strm *s)
+{
+    struct shp to;
+    enum err err;
+
+    if (pad_modes[mode].fn != border_edge || !pads[0] || !pads[1])
+        return err_set(ERR_ARG, "[pad] Cannot pad empty axis %d using mode '%s'.", axis,
+                       pad_modes[mode].mode);
+    arr_shape(&to, *x);
+    TRY(ops_dim(&to.d[axis], (int64_t)pads[0] + pads[1], "pad"));
+    STEP(*x, ops_fill(&next, shp_ints(&to), 0, dtype_of(*x), s));
+out:
+    return err;
+}
+
+/* The value to pad with: of several the first, as in MLX. */
+static enum err pad_value(struct arr **out, struct arr *value, enum dtype t, struct strm *s)
+{
+    int32_t zero = 0, one = 1;
+    struct arr *x = NULL;
+    enum err err;
+
+    if (!value->size)
+        return err_set(ERR_ARG, "[pad] The value to pad with is an empty array.");
+    TRY(ops_flatten(&x, value, 0, -1, s));
+    STEP(x, ops_slice(&next, x, &(struct ops_slice){ { &zero, 1 }, { &one, 1 }, { &one, 1 } }, s));
+    STEP(x, ops_reshape(&next, x, (struct ints){ NULL, 0 }, s));
+    err = ops_astype(out, x, t, s);
+out:
+    arr_unref(&x);
     return err;
 }
 
@@ -255,8 +288,7 @@ static enum err pad_constant(struct arr **out, struct arr *a, const struct pad_p
         int32_t *dim = &d.shape.d[p->axis[i]];
         TRY(ops_dim(dim, (int64_t)*dim + p->low[i] + p->high[i], "pad"));
     }
-    TRY(ops_reshape(&v, value, (struct ints){ NULL, 0 }, s));
-    STEP(v, ops_astype(&next, v, d.dtype, s));
+    TRY(pad_value(&v, value, d.dtype, s));
     TRY(arr_new_op(out, .op = OP_PAD, .strm = s, .in = (struct arr *[]){ a, v }, .n_in = 2,
                    .params = p, .params_size = sizeof *p, .out = &d));
 out:
@@ -304,9 +336,15 @@ enum err ops_pad(struct arr **out, struct arr *a, const struct ops_pad *in, stru
     if (!pad_modes[mode].fn)
         return pad_constant(out, a, &p, in->value, s);
     x = arr_ref(a);
-    for (int i = 0; i < p.n; i++)
-        if (p.low[i] || p.high[i])
-            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn, (int32_t[]){ p.low[i], p.high[i] }, s));
+    for (int i = 0; i < p.n; i++) {
+        const int32_t pads[] = { p.low[i], p.high[i] };
+        if (!pads[0] && !pads[1])
+            continue;
+        if (x->shape[p.axis[i]] == 0)
+            TRY(pad_empty_axis(&x, p.axis[i], mode, pads, s));
+        else
+            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn, pads, s));
+    }
     arr_move(out, &x);
 out:
     arr_unref(&x);

@@ -289,10 +289,9 @@ enum err ops_as_strided(struct arr **out, struct arr *a, const struct ops_as_str
     enum err err;
 
     TRY(shp_make(&to, v->shape.v, v->shape.n, "as_strided"));
-    if (v->n_strides != v->shape.n)
-        return err_set(ERR_ARG, "[as_strided] Got %zu strides for %zu dimensions.", v->n_strides,
-                       v->shape.n);
-    for (int i = 0; i < to.ndim; i++)
+    /* Strides that are not given are row-major ones. */
+    shp_row_strides(p.strides, &to);
+    for (size_t i = 0; i < MIN((size_t)to.ndim, v->n_strides); i++)
         p.strides[i] = v->strides[i];
     /* Strides refer to row-major elements. */
     TRY(ops_flatten(&flat, a, 0, -1, s));

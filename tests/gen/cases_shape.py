@@ -199,6 +199,11 @@ def strided_rows(rng):
         item = x.values.itemsize
         seen = np.lib.stride_tricks.as_strided(x.values[offset:], shape, [s * item for s in strides])
         yield same("as_strided", x, np.array(seen), [Ints(shape), Ints(strides), offset])
+    # Strides that are missing are row-major ones, and those beyond the dimensions count for nothing.
+    for shape, given, strides in (([2, 3], [1], [1, 1]), ([2, 3], [], [3, 1]),
+                                  ([2, 3, 4], [2, 3], [2, 3, 1]), ([2, 3], [6, 2, 5], [6, 2])):
+        seen = np.lib.stride_tricks.as_strided(x.values, shape, [s * 4 for s in strides])
+        yield same("as_strided", x, np.array(seen), [Ints(shape), Ints(given), 0])
 
 
 def copy_rows(rng):
@@ -272,6 +277,20 @@ def pad_rows(rng):
     x = Arr(sample(rng, "float32", (0, 2)), "float32")
     yield Row("pad", [x, v], [(np.full((3, 2), 7, np.float32), "float32")],
               [Ints([0]), Ints([1]), Ints([2]), "constant"], BITS)
+    for mode in ("edge", "reflect", "symmetric"):  # an empty axis that stays as it is
+        yield Row("pad", [x, v], [(np.zeros((0, 3), np.float32), "float32")],
+                  [Ints([0, 1]), Ints([0, 0]), Ints([0, 1]), mode], BITS)
+    for dtype in ("float32", "int16", "complex64"):  # no edge to repeat: zeros
+        x = Arr(np.zeros((0, 2)), dtype)
+        yield Row("pad", [x, v], [(np.zeros((3, 4)), dtype)],
+                  [Ints([0, 1]), Ints([1, 1]), Ints([2, 1]), "edge"], BITS)
+    x = Arr(sample(rng, "float32", (2, 3)), "float32")
+    r = np.pad(x.values, 1, constant_values=4)
+    for shape in ((1,), (5,), (4, 1), (4, 5), (3,), (1, 1, 2)):  # of several values the first
+        for dtype, layout in (("float32", "row"), ("float32", "reversed"), ("int32", "sliced")):
+            v = Arr(np.arange(4, 4 + np.prod(shape)).reshape(shape), dtype, layout)
+            yield Row("pad", [x, v], [(r, "float32")],
+                      [Ints([0, 1]), Ints([1, 1]), Ints([1, 1]), "constant"], BITS)
 
 
 def take_rows(rng):
