@@ -160,7 +160,7 @@ def spread_rows(rng):
 
 def arg_rows(rng):
     for name, ref in (("argmin", np.argmin), ("argmax", np.argmax)):
-        for dtype in [t for t in ALL if t != "complex64"]:
+        for dtype in ALL:
             a = Arr(sample(rng, dtype, (5, 7)), dtype)
             yield Row(name, [a], [(np.uint32(ref(a.values)), "uint32")], [0], EXACT)
             for axis in (0, -1):
@@ -175,6 +175,21 @@ def arg_rows(rng):
         for shape, axis in (((1,), 0), ((5003,), 0), ((70, 71), 0), ((70, 71), 1), ((2, 3000), 1)):
             a = Arr(sample(rng, "float32", shape), "float32")
             yield Row(name + "_axis", [a], [(ref(a.values, axis), "uint32")], [axis, 0], EXACT)
+        for dtype in FLOATS + ["complex64"]:  # the first NaN wins, in either part of a number
+            for shape in ((40, 7), (37, 130), (3, 5003)):
+                x = np.round(sample(rng, dtype, shape))
+                x[rng.random(shape) < 2 / shape[0]] = np.nan
+                if dtype == "complex64":
+                    x[rng.random(shape) < 2 / shape[0]] = complex(np.nan, 1)
+                    x[rng.random(shape) < 2 / shape[0]] = complex(1, np.nan)
+                a = Arr(x, dtype)
+                for axis in (0, 1):
+                    yield Row(name + "_axis", [a], [(ref(x, axis), "uint32")], [axis, 0], EXACT)
+        for dtype in INTS + ["bool"]:
+            ends = [np.iinfo(dtype).min, np.iinfo(dtype).max] if dtype in INTS else [0, 1]
+            for x in (np.full(70, ends[0], dtype), np.full(70, ends[1], dtype),
+                      np.array([*ends[::-1], *ends] * 9, dtype)):
+                yield Row(name, [Arr(x, dtype)], [(np.uint32(ref(x)), "uint32")], [0], EXACT)
         a = Arr(sample(rng, "float32", (4, 5)), "float32")
         keep = np.full((1, 1), ref(a.values))
         yield Row(name, [a], [(keep, "uint32")], [1], EXACT)

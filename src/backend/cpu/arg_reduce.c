@@ -1,11 +1,10 @@
 /* Position of the largest or smallest element along one axis; the first of several.
  *
- * As in MLX on the CPU, NaN never beats a number, and a NaN in the first place is never beaten. */
+ * As in MLX the first NaN beats everything. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/kernels_scalar.h"
 #include "backend/cpu/tile.h"
-
-#include <complex.h>
 
 #define TILE 1024
 #define PARALLEL_ELEMENTS 32768
@@ -31,11 +30,12 @@ struct best {
 /* Looks at n elements, of which the first has position `first` on the axis. */
 typedef void (*scan_fn)(struct best *best, const void *x, size_t n, uint32_t first);
 
-/* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part. */
-#define LESS(a, b) ((a) < (b))
-#define GREATER(a, b) ((a) > (b))
-#define C_LESS(a, b) (crealf(a) < crealf(b) || (crealf(a) == crealf(b) && cimagf(a) < cimagf(b)))
-#define C_GREATER(a, b) C_LESS(b, a)
+/* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part, and with a NaN in
+ * either they are one. */
+#define LESS(a, b) ((a) < (b) || ((a) != (a) && (b) == (b)))
+#define GREATER(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
+#define C_LESS(a, b) (!c_isnan(b) && (c_isnan(a) || c_greater(b, a)))
+#define C_GREATER(a, b) (!c_isnan(b) && (c_isnan(a) || c_greater(a, b)))
 
 #define SCAN(name, T, BEATS)                                                                       \
     static void name(struct best *best, const void *x, size_t n, uint32_t first)                   \

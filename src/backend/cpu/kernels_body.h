@@ -283,10 +283,10 @@ static void round_f16(float *x, size_t n)
             index[i] = wins ? position : index[i];                                                 \
         }                                                                                          \
     }
-LIST_REAL(ARG_LOOP, arg_min, v[i] < top[i])
-LIST_REAL(ARG_LOOP, arg_max, v[i] > top[i])
-LIST_C64(ARG_LOOP, arg_min, c_greater(top[i], v[i]))
-LIST_C64(ARG_LOOP, arg_max, c_greater(v[i], top[i]))
+LIST_REAL(ARG_LOOP, arg_min, v[i] < top[i] || (v[i] != v[i] && top[i] == top[i]))
+LIST_REAL(ARG_LOOP, arg_max, v[i] > top[i] || (v[i] != v[i] && top[i] == top[i]))
+LIST_C64(ARG_LOOP, arg_min, !c_isnan(top[i]) && (c_isnan(v[i]) || c_greater(top[i], v[i])))
+LIST_C64(ARG_LOOP, arg_max, !c_isnan(top[i]) && (c_isnan(v[i]) || c_greater(v[i], top[i])))
 
 /* ---- random bits: Threefry-2x32, 20 rounds ---- */
 

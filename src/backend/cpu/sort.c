@@ -47,12 +47,12 @@ static uint64_t f32_key(uint32_t bits)
     return float_key(bits, 0x80000000u, 0x7f800000u);
 }
 
-/* By real part, then by imaginary part. */
+/* By real part, then by imaginary part; with a NaN in either it comes last. */
 static uint64_t complex_key(uint64_t bits)
 {
     uint64_t re = f32_key((uint32_t)bits), im = f32_key((uint32_t)(bits >> 32));
 
-    return MIN(re, 0xffffffffu) << 32 | MIN(im, 0xffffffffu);
+    return MAX(re, im) == UINT64_MAX ? UINT64_MAX : re << 32 | im;
 }
 
 /* Fills pair[0..n) from a row. */

@@ -1,12 +1,8 @@
-// Parts of argmin and argmax: the best value and where it is. See reduce_head.glsl for the contract.
-// The first index wins a tie; a NaN never wins, so that a row of NaNs gives index 0.
-layout(constant_id = 3) const uint IS_MAX = 0u;
+// Parts of argmin and argmax: the best rank and where it is. See reduce_head.glsl for the contract.
+// The highest rank wins, and of equal ones the first; NaN ranks above everything, for both.
+#include "order_keys.glsl"
 
-#if DT_IS_BOOL
-#define KEY uint
-#else
-#define KEY VAL
-#endif
+layout(constant_id = 3) const uint IS_MAX = 0u;
 
 struct Part {
     KEY key;
@@ -17,7 +13,17 @@ struct Part {
 
 PART part_init()
 {
-    return PART(IS_MAX != 0u ? KEY(DT_LOWEST) : KEY(DT_HIGHEST), 0u);
+    return PART(KEY(0), 0xffffffffu);
+}
+
+KEY rank_of(VAL v)
+{
+    KEY key = key_of(v);
+#if DT_IS_FLOAT || DT_IS_COMPLEX
+    return IS_MAX != 0u || key == KEY_LAST ? key : ~key;
+#else
+    return IS_MAX != 0u ? key : ~key;
+#endif
 }
 
 PART part_select(PART a, PART b, bool c)
@@ -27,25 +33,22 @@ PART part_select(PART a, PART b, bool c)
 
 PART part_join(PART a, PART b)
 {
-    bool better = IS_MAX != 0u ? b.key > a.key : b.key < a.key;
     bool first = b.key == a.key && b.index < a.index;
-    return part_select(a, b, mix(better, true, first));
+    return part_select(a, b, mix(b.key > a.key, true, first));
 }
 
 void part_take(inout PART a, VAL v, uint index)
 {
-    a = part_join(a, PART(KEY(v), index));
+    a = part_join(a, PART(rank_of(v), index));
 }
 
-// Of consecutive elements a later one has to be better, so that indices need not be compared. What is
-// not better than nothing has no index that would win.
+// Of consecutive elements a later one has to be better, so that indices need not be compared.
 void part_take_block(inout PART a, VAL v[DT_PER16], uint index)
 {
-    PART best = PART(part_init().key, 0xffffffffu);
-    [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-        KEY key = KEY(v[i]);
-        bool better = IS_MAX != 0u ? key > best.key : key < best.key;
-        best = part_select(best, PART(key, index + uint(i)), better);
+    PART best = PART(rank_of(v[0]), index);
+    [[unroll]] for (int i = 1; i < DT_PER16; i++) {
+        KEY key = rank_of(v[i]);
+        best = part_select(best, PART(key, index + uint(i)), key > best.key);
     }
     a = part_join(a, best);
 }

@@ -4,7 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #define DT_BYTES UNIT_BYTES
-#include "sort_keys.glsl"
+#include "order_keys.glsl"
 #include "unit.glsl"
 
 layout(constant_id = 3) const bool IS_ARG = false;

@@ -5,7 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
-#include "sort_keys.glsl"
+#include "order_keys.glsl"
 
 layout(constant_id = 3) const uint TILE = 2048u; // a power of two
 layout(constant_id = 4) const bool IS_ARG = false;
@@ -57,7 +57,7 @@ void main()
     int64_t base = int64_t(row * uint64_t(p.row_len));
     for (uint i = gl_LocalInvocationID.x; i < TILE; i += gl_WorkGroupSize.x) {
         uint at = first + i;
-        keys[i] = at < p.row_len ? key_of(AT(DtBuf, p.in_addr, DT_BYTES, base + int64_t(at))) :
+        keys[i] = at < p.row_len ? key_of(dt_get(p.in_addr, base + int64_t(at))) :
                                   KEY_LAST;
         places[i] = at; // padding lies behind everything of the same key
     }
