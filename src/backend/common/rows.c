@@ -22,15 +22,38 @@ static bool has_strides(const struct arr *a, const int64_t *strides)
     return true;
 }
 
-static enum err alloc_with(struct arr *a, const int64_t *strides, const struct be *home)
+/* A new array of a's shape and dtype with these strides. */
+static enum err new_like(struct arr **out, const struct arr *a, const int64_t *strides,
+                         const struct be *home)
 {
     struct shp shape;
-    enum err err = arr_alloc(a, home);
+    enum err err;
 
     arr_shape(&shape, a);
-    memcpy(a->strides, strides, a->ndim * sizeof a->strides[0]);
-    a->flags = (uint8_t)shp_layout_flags(&shape, strides, a->data_size);
+    TRY(arr_new_empty(out, &shape, (enum dtype)a->dtype));
+    TRY(arr_alloc(*out, home));
+    memcpy((*out)->strides, strides, a->ndim * sizeof strides[0]);
+    (*out)->flags = (uint8_t)shp_layout_flags(&shape, strides, (*out)->data_size);
+out:
     return err;
+}
+
+static enum err copy_between(struct arr *dst, struct arr *src, struct strm *s)
+{
+    struct shp shape;
+
+    arr_shape(&shape, src);
+    return s->be->copy(s, &(struct be_copy){ .src = src,
+                                             .dst = dst,
+                                             .shape = &shape,
+                                             .src_strides = src->strides,
+                                             .dst_strides = dst->strides });
+}
+
+static void drop(struct be_rows *r)
+{
+    arr_unref(&r->in_own);
+    arr_unref(&r->out_own);
 }
 
 enum err be_rows_begin(struct be_rows *r, const struct exec *x, int axis)
@@ -42,31 +65,42 @@ enum err be_rows_begin(struct be_rows *r, const struct exec *x, int axis)
     enum err err;
 
     *r = (struct be_rows){ .in = in,
+                           .out = out,
+                           .target = out,
                            .n = in->size / (size_t)in->shape[axis],
                            .length = (uint32_t)in->shape[axis] };
     arr_shape(&shape, in);
     axis_last_strides(strides, &shape, axis);
-    TRY(alloc_with(out, strides, be));
-    if (has_strides(in, strides))
-        return ERR_OK;
-    TRY(arr_new_empty(&r->copy, &shape, (enum dtype)in->dtype));
-    r->in = r->copy;
-    TRY(alloc_with(r->copy, strides, be));
-    err = be->copy(x->strm, &(struct be_copy){ .src = in,
-                                               .dst = r->copy,
-                                               .shape = &shape,
-                                               .src_strides = in->strides,
-                                               .dst_strides = strides });
+    TRY(arr_alloc(out, be));
+    if (!has_strides(out, strides)) {
+        TRY(new_like(&r->out_own, out, strides, be));
+        r->out = r->out_own;
+    }
+    if (!has_strides(in, strides)) {
+        TRY(new_like(&r->in_own, in, strides, be));
+        TRY(copy_between(r->in_own, in, x->strm));
+        r->in = r->in_own;
+    }
 out:
     if (err)
-        arr_unref(&r->copy);
+        drop(r);
     return err;
 }
 
-enum err be_rows_end(struct be_rows *r, struct strm *s)
+/* Work that is encoded already may use the scratch of an op that failed later. */
+static enum err hold(struct strm *s, const struct arr *a, enum err err)
 {
-    enum err err = r->copy ? s->be->hold(s, &r->copy->buf, 1) : ERR_OK;
+    enum err held = a && a->buf ? s->be->hold(s, &a->buf, 1) : ERR_OK;
 
-    arr_unref(&r->copy);
+    return err ? err : held;
+}
+
+enum err be_rows_end(struct be_rows *r, struct strm *s, enum err err)
+{
+    if (!err && r->out_own)
+        err = copy_between(r->target, r->out_own, s);
+    err = hold(s, r->in_own, err);
+    err = hold(s, r->out_own, err);
+    drop(r);
     return err;
 }

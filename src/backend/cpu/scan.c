@@ -144,15 +144,14 @@ enum err cpu_scan(const struct exec *x)
         return err_set(ERR_UNSUPPORTED, "[scan] No such scan of %s.", dt_name(type));
     TRY(be_rows_begin(&rows, x, p->axis));
     struct task t = { .in = cpu_src(rows.in),
-                      .out = cpu_dst(x->out[0]),
+                      .out = cpu_dst(rows.out),
                       .type = (uint8_t)type,
                       .wide = (uint8_t)wide,
                       .p = *p,
                       .length = rows.length,
                       .rows = rows.n };
     err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
-    enum err end = be_rows_end(&rows, x->strm);
-    err = err ? err : end;
+    err = be_rows_end(&rows, x->strm, err);
 out:
     return err;
 }

@@ -213,14 +213,13 @@ enum err cpu_sort(const struct exec *x)
 
     TRY(be_rows_begin(&rows, x, axis));
     struct task t = { .in = cpu_src(rows.in),
-                      .out = cpu_dst(x->out[0]),
+                      .out = cpu_dst(rows.out),
                       .type = rows.in->dtype,
                       .is_arg = is_arg,
                       .length = rows.length,
                       .rows = rows.n };
     err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
-    enum err end = be_rows_end(&rows, x->strm);
-    err = err ? err : end;
+    err = be_rows_end(&rows, x->strm, err);
 out:
     return err;
 }

@@ -128,9 +128,8 @@ enum err vk_scan(const struct exec *x)
                       .inclusive = params->inclusive };
     err = vk_enc_get(&e, x->strm);
     if (!err)
-        err = encode(e, &p, rows.in, x->out[0]);
-    enum err end = be_rows_end(&rows, x->strm);
-    err = err ? err : end;
+        err = encode(e, &p, rows.in, rows.out);
+    err = be_rows_end(&rows, x->strm, err);
 out:
     return err;
 }

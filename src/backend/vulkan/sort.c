@@ -129,7 +129,7 @@ enum err vk_sort(const struct exec *x)
         return err_set(ERR_UNSUPPORTED, "[sort] no Vulkan kernel for %s", dt_name(t));
     TRY(be_rows_begin(&rows, x, axis_of(x->node)));
     struct job j = { .in = rows.in,
-                     .out = x->out[0],
+                     .out = rows.out,
                      .is_arg = x->node->op == OP_ARG_SORT || x->node->op == OP_ARG_PARTITION,
                      .tile = MIN(1u << launch_log2(rows.length), MAX_TILE),
                      .key_bytes = dt_size(t) == 8 ? 8 : 4 };
@@ -139,8 +139,7 @@ enum err vk_sort(const struct exec *x)
     err = vk_enc_get(&e, x->strm);
     if (!err)
         err = encode(&j, e);
-    enum err end = be_rows_end(&rows, x->strm);
-    err = err ? err : end;
+    err = be_rows_end(&rows, x->strm, err);
 out:
     return err;
 }
