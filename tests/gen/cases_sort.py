@@ -78,7 +78,20 @@ def sort_rows(rng):
 
 # ---- scans ----
 
+def log_add_exp(a, b):
+    """Of complex numbers, which NumPy's cannot; the larger one first."""
+    first = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+    high, low = np.where(first, a, b), np.where(first, b, a)
+    out = high + np.log1p(np.exp(low - high))
+    return np.where(np.isinf(low.real) | np.isinf(high.real), high, out)
+
+
 def cumulative(name, x, axis):
+    if name == "logcumsumexp" and np.iscomplexobj(x):
+        rows = list(np.moveaxis(x, axis, 0))
+        for i in range(1, len(rows)):
+            rows[i] = log_add_exp(rows[i - 1], rows[i])
+        return np.moveaxis(np.array(rows).reshape(np.moveaxis(x, axis, 0).shape), 0, axis)
     if name == "logcumsumexp":
         return np.logaddexp.accumulate(x, axis)
     return {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum,
@@ -92,6 +105,8 @@ def identity(name, dtype):
         return name == "cummin"
     if dtype in INTS:
         return np.iinfo(dtype).min if name == "cummax" else np.iinfo(dtype).max
+    if dtype == "complex64" and name != "logcumsumexp":
+        return complex(np.inf, np.inf) if name == "cummin" else complex(-np.inf, -np.inf)
     return np.inf if name == "cummin" else -np.inf
 
 
@@ -124,9 +139,7 @@ def scan_rows(rng):
     modes = [(0, 1), (0, 0), (1, 1), (1, 0)]
     for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         for dtype in ALL:
-            if dtype == "complex64" and name not in ("cumsum", "cumprod"):
-                continue
-            if name == "logcumsumexp" and dtype not in FLOATS:
+            if name == "logcumsumexp" and dtype not in FLOATS + ["complex64"]:
                 continue
             a = Arr(scan_values(rng, name, dtype, (4, 33)), dtype)
             for reverse, inclusive in modes:
@@ -138,12 +151,16 @@ def scan_rows(rng):
                 yield scan_row(name, a, axis, 0, 1)
             yield scan_row(name, a, 1, 1, 0)
         for n in (1, 2047, 2048, 2049, 10000):
-            a = Arr(scan_values(rng, name, "float32", (2, n)), "float32")
-            for reverse, inclusive in modes:
-                yield scan_row(name, a, 1, reverse, inclusive)
+            for dtype in ("float32", "complex64") if name in ("cummax", "cummin") else ("float32",):
+                a = Arr(scan_values(rng, name, dtype, (2, n)), dtype)
+                for reverse, inclusive in modes:
+                    yield scan_row(name, a, 1, reverse, inclusive)
         special = np.float32([1, np.nan, 3, -np.inf, np.inf, 0])
         if name in ("cummax", "cummin"):
             yield scan_row(name, Arr(special, "float32"), 0, 0, 1)
+            pairs = np.array([1 + 2j, 1 - 1j, 3 - 1j, 3 + 2j, -np.inf, 2, np.inf], np.complex64)
+            for x in (pairs, pairs[::-1]):
+                yield scan_row(name, Arr(x, "complex64"), 0, 0, 1)
     yield scan_row("cumsum", Arr(sample(rng, "int32", (1, 600_000)), "int32"), 1, 0, 0)
     yield scan_row("cumsum", Arr(np.zeros((0, 3), np.float32), "float32"), 1, 0, 1)
 

@@ -2,9 +2,7 @@
 #include "backend/common/rows.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
-
-#include <complex.h>
-#include <math.h>
+#include "backend/cpu/kernels_scalar.h"
 
 #define PARALLEL_ELEMENTS 16384
 
@@ -65,6 +63,11 @@ SCAN(lae_F32, float, -INFINITY, (float)log_add_exp((double)acc, (double)v))
 SCAN(lae_F64, double, -INFINITY, log_add_exp(acc, v))
 SCAN(sum_C64, float _Complex, 0, acc + v)
 SCAN(prod_C64, float _Complex, 1, acc *v)
+SCAN(max_C64, float _Complex, CMPLXF(-INFINITY, -INFINITY),
+     !c_isnan(acc) && (c_isnan(v) || c_greater(v, acc)) ? v : acc)
+SCAN(min_C64, float _Complex, CMPLXF(INFINITY, INFINITY),
+     !c_isnan(acc) && (c_isnan(v) || c_greater(acc, v)) ? v : acc)
+SCAN(lae_C64, float _Complex, CMPLXF(-INFINITY, 0), c_logaddexp(acc, v))
 
 #define ROW(id)                                                                                    \
     [CPU_##id] = { [SCAN_MAX] = max_##id,                                                          \
@@ -82,7 +85,7 @@ static const scan_fn scans[CPU_CLASS_COUNT][SCAN_LOGADDEXP + 1] = {
     ROW(I64),
     [CPU_F32] = { max_F32, min_F32, sum_F32, prod_F32, lae_F32 },
     [CPU_F64] = { max_F64, min_F64, sum_F64, prod_F64, lae_F64 },
-    [CPU_C64] = { [SCAN_SUM] = sum_C64, [SCAN_PROD] = prod_C64 },
+    [CPU_C64] = { max_C64, min_C64, sum_C64, prod_C64, lae_C64 },
 };
 
 struct run {

@@ -108,16 +108,38 @@ out:
     return err;
 }
 
+static enum err encode_in_order(struct vk_enc *e, struct pass *p, const struct arr *in,
+                                const struct arr *out)
+{
+    uint32_t workgroup = launch_workgroup();
+    uint32_t spec[] = { workgroup, 1, 1 };
+    struct scan_args a = { .n_rows = p->rows,
+                           .row_len = p->length,
+                           .chunks = 1,
+                           .reverse = p->reverse,
+                           .inclusive = p->inclusive };
+    const struct vk_pipe *pipe;
+    enum err err;
+
+    TRY(kern_pipe(&pipe, KERN_SCAN_ORDER, p->type, spec, ARRAY_LEN(spec)));
+    TRY(vk_enc_read(e, &a.in_addr, in));
+    TRY(vk_enc_write(e, &a.out_addr, out));
+    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+                          launch_grid((uint64_t)ceil_div((int64_t)p->rows, workgroup)));
+out:
+    return err;
+}
+
 enum err vk_scan(const struct exec *x)
 {
     const struct scan_params *params = x->node->params;
     enum dtype t = (enum dtype)x->out[0]->dtype;
-    bool is_sum = params->kind == SCAN_SUM || params->kind == SCAN_PROD;
+    bool in_order = t == DT_COMPLEX64 && params->kind == SCAN_LOGADDEXP;
     struct be_rows rows;
     struct vk_enc *e;
     enum err err;
 
-    if (!kern_is_usable(KERN_SCAN, t) || (t == DT_COMPLEX64 && !is_sum))
+    if (!kern_is_usable(in_order ? KERN_SCAN_ORDER : KERN_SCAN, t))
         return err_set(ERR_UNSUPPORTED, "[scan] no Vulkan kernel for %s", dt_name(t));
     TRY(be_rows_begin(&rows, x, params->axis));
     struct pass p = { .type = t,
@@ -128,7 +150,7 @@ enum err vk_scan(const struct exec *x)
                       .inclusive = params->inclusive };
     err = vk_enc_get(&e, x->strm);
     if (!err)
-        err = encode(e, &p, rows.in, rows.out);
+        err = (in_order ? encode_in_order : encode)(e, &p, rows.in, rows.out);
     err = be_rows_end(&rows, x->strm, err);
 out:
     return err;

@@ -555,8 +555,8 @@ angle angle_reduce(const float x)
 {
     if (abs(x) > 8192.0)
         return angle_large(x);
-    float t = x * 0.636619747 + 12582912.0;
-    float k = t - 12582912.0;
+    precise float t = x * 0.636619747 + 12582912.0; /* rounds, so it must not be undone */
+    precise float k = t - 12582912.0;
     float r = fma(k, -0.000483751297, fma(k, -1.5703125, x));
     angle z;
     z.r = fma(k, -2.56334407e-12, fma(k, -7.54953362e-8, r));

@@ -14,10 +14,44 @@ ARGS(scan_args);
 BUF(ValBuf, VAL, DT_VAL_BYTES);
 
 #if DT_IS_COMPLEX
-VAL identity() { return OP == SCAN_OP_PROD ? DT_ONE : DT_ZERO; }
+VAL identity()
+{
+    const float infinity = uintBitsToFloat(0x7f800000u);
+    switch (OP) {
+    case SCAN_OP_MAX:
+        return vec2(-infinity);
+    case SCAN_OP_MIN:
+        return vec2(infinity);
+    case SCAN_OP_PROD:
+        return DT_ONE;
+    default:
+        return DT_ZERO;
+    }
+}
+
+bool is_nan(vec2 v)
+{
+    uvec2 size = floatBitsToUint(v) & 0x7fffffffu;
+    return max(size.x, size.y) > 0x7f800000u;
+}
+
+bool is_less(vec2 a, vec2 b)
+{
+    return a.x < b.x || (a.x == b.x && a.y < b.y);
+}
+
 VAL combine(VAL a, VAL b)
 {
-    return OP == SCAN_OP_PROD ? vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x) : a + b;
+    switch (OP) {
+    case SCAN_OP_MAX:
+        return !is_nan(a) && (is_nan(b) || is_less(a, b)) ? b : a;
+    case SCAN_OP_MIN:
+        return !is_nan(a) && (is_nan(b) || is_less(b, a)) ? b : a;
+    case SCAN_OP_PROD:
+        return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+    default:
+        return a + b;
+    }
 }
 #else
 VAL identity()
