@@ -3,6 +3,10 @@
 #include "support/io_files.h"
 #include "support/testing.h"
 
+#include "core/log.h"
+
+#include <stdio.h>
+
 static struct strm *cpu;
 
 static void test_right_files(void **state)
@@ -85,6 +89,39 @@ static void load_damaged(const char *file, struct source *src, size_t k)
     source_unref(&memory);
 }
 
+/* ---- log lines ---- */
+
+static void keep_line(enum log_level level, const char *line, void *data)
+{
+    (void)level;
+    snprintf(data, 200, "%s", line);
+}
+
+/* Loads a file; line gets the last log line. */
+static void load_logged(char line[static 200], const char *file)
+{
+    struct io_content c = { .arrays = { { 0 } } };
+
+    line[0] = 0;
+    log_set_sink(keep_line, line);
+    assert_ok(io_files_load(&c, file, cpu));
+    log_set_sink(NULL, NULL);
+    io_content_fini(&c);
+}
+
+static void test_unclaimed_bytes(void **state)
+{
+    char line[200];
+
+    (void)state;
+    load_logged(line, "behind.safetensors");
+    assert_non_null(strstr(line, "behind.safetensors: 5 bytes belong to no tensor"));
+    load_logged(line, "gap.safetensors");
+    assert_non_null(strstr(line, "gap.safetensors: 3 bytes belong to no tensor"));
+    load_logged(line, "all.safetensors");
+    assert_string_equal(line, "");
+}
+
 /* Every prefix of small files, and every byte changed: never a crash, and if there is a result it
  * can be read. Sanitizers see what a comparison cannot. */
 static void test_damaged_files(void **state)
@@ -92,7 +129,10 @@ static void test_damaged_files(void **state)
     static const char *const files[] = { "gap.safetensors", "bfloat16_t.npy", "overlap.npz",
                                          "key_twice.gguf",  "clash.gguf",     "truth.safetensors" };
 
+    char line[200];
+
     (void)state;
+    log_set_sink(keep_line, line);
     for (size_t f = 0; f < ARRAY_LEN(files); f++) {
         struct source *src = NULL;
         assert_ok(io_files_open(&src, files[f]));
@@ -100,6 +140,7 @@ static void test_damaged_files(void **state)
             load_damaged(files[f], src, k);
         source_unref(&src);
     }
+    log_set_sink(NULL, NULL);
 }
 
 /* ---- metadata of GGUF ---- */
@@ -180,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_files),          cmocka_unit_test(test_texts),
         cmocka_unit_test(test_files_without_arrays), cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_unclaimed_bytes),
         cmocka_unit_test(test_damaged_files),        cmocka_unit_test(test_gguf_metadata),
     };
 
