@@ -38,10 +38,10 @@ static enum err check_sizes(const struct quant_params *p, const char *op)
                            "[%s] The requested group size %d is not supported. The supported group "
                            "sizes are 32, 64, and 128.",
                            op, p->group_size);
-        if (p->bits < 2 || p->bits > 8 || p->bits == 7)
+        if (p->bits < 1 || p->bits > 8 || p->bits == 7)
             return err_set(ERR_ARG,
                            "[%s] The requested number of bits %d is not supported. The supported "
-                           "bits are 2, 3, 4, 5, 6 and 8.",
+                           "bits are 1, 2, 3, 4, 5, 6 and 8.",
                            op, p->bits);
         return ERR_OK;
     }

@@ -8,7 +8,7 @@ from cases_shape import LAYOUTS
 TYPES = ["float32", "float16", "bfloat16"]
 FP4 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6, -0., -.5, -1, -1.5, -2, -3, -4, -6])
 FP_MODES = [("mxfp4", 32, 4), ("mxfp8", 32, 8), ("nvfp4", 16, 4)]
-AFFINE = [(bits, group) for bits in (2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
+AFFINE = [(bits, group) for bits in (1, 2, 3, 4, 5, 6, 8) for group in (32, 64, 128)]
 
 # ---- the formats, in NumPy ----
 
@@ -57,14 +57,18 @@ def quantize_affine(w, dtype, group, bits):
         return np.zeros(w.shape[:-1] + (w.shape[-1] * bits // 32,), np.uint32), none, none
     g = w.astype(np.float32).reshape(w.shape[:-1] + (-1, group))
     n, one = np.float32(2 ** bits - 1), np.float32(1)
-    low, high = g.min(-1), g.max(-1)
-    from_low = np.abs(low) > np.abs(high)
-    scale = np.maximum((high - low) / n, np.float32(1e-7)) * np.where(from_low, one, -one)
-    edge = np.where(from_low, low, high)
-    q0 = np.rint(edge / scale)
-    scale = np.where(q0 != 0, edge / np.where(q0 == 0, one, q0), scale)
-    bias = np.where(q0 != 0, edge, np.float32(0))
-    codes = np.clip(np.rint((g - bias[..., None]) / scale[..., None]), 0, n)
+    low = np.fmin.reduce(g, -1, initial=np.inf)
+    high = np.fmax.reduce(g, -1, initial=-np.inf)
+    if bits == 1:
+        scale, bias = np.maximum(high - low, np.float32(1e-7)), low
+    else:
+        from_low = np.abs(low) > np.abs(high)
+        scale = np.maximum((high - low) / n, np.float32(1e-7)) * np.where(from_low, one, -one)
+        edge = np.where(from_low, low, high)
+        q0 = np.rint(edge / scale)
+        scale = np.where(q0 != 0, edge / np.where(q0 == 0, one, q0), scale)
+        bias = np.where(q0 != 0, edge, np.float32(0))
+    codes = np.nan_to_num(np.clip(np.rint((g - bias[..., None]) / scale[..., None]), 0, n))
     return pack(codes.reshape(w.shape), bits), cast(scale, dtype), cast(bias, dtype)
 
 
@@ -74,20 +78,28 @@ def nearest_fp4(x, dtype):
 
 
 def quantize_fp(w, dtype, mode, group, bits, global_scale):
-    g = w.astype(np.float32).reshape(w.shape[:-1] + (-1, group))
+    """A group with an infinity or a NaN has the largest scale there is, and these are the largest
+    numbers of their sign; a NaN of 4 bits is positive."""
+    whole = w.astype(np.float32).reshape(w.shape[:-1] + (-1, group))
+    odd = ~np.isfinite(whole)
+    g = np.where(odd, np.float32(0), whole)
+    bad = odd.any(-1)
     scale = f32(np.abs(g).max(-1) / np.float32(6 if bits == 4 else 448), dtype)
     with np.errstate(all="ignore"):
         if mode == "nvfp4":
             factor = np.float32(1 if global_scale is None else np.float32(2688) / global_scale)
-            code = fp8_encode(scale * factor)
+            code = np.where(bad, 0x7e, fp8_encode(scale * factor)).astype(np.uint8)
             g = f32(g / f32(fp8_decode(code), dtype)[..., None], dtype) * factor
             codes = nearest_fp4(g, "float32")
         else:
             m, e = np.frexp(scale)
             e = np.where(scale == 0, 0, np.where(m == 0.5, e - 1, e))
+            e = np.where(bad, 128, e)
             code = (e + 127).astype(np.uint8)
-            g = f32(g / f32(2.0 ** e, dtype)[..., None], dtype)
+            g = f32(g / f32(2.0 ** e.astype(np.float64), dtype)[..., None], dtype)
             codes = nearest_fp4(g, dtype) if bits == 4 else fp8_encode(g)
+    most = np.where(whole < 0, 15, 7) if bits == 4 else np.where(np.signbit(whole), 0xfe, 0x7e)
+    codes = np.where(odd, most, codes)
     return pack(codes.reshape(w.shape), bits), code
 
 
@@ -138,6 +150,15 @@ def numbers(rng, shape, dtype):
     return cast(w, dtype)
 
 
+def beyond_numbers(rng, dtype):
+    """Groups with infinities and NaN of both signs, alone and together, and one without."""
+    w = rng.normal(0, 1, (8, 128))
+    w[0, 5], w[1, 5], w[2, 5], w[3, 5] = np.nan, np.inf, -np.inf, -np.nan
+    w[4, [5, 9]], w[5, [5, 9]], w[6] = [np.inf, np.nan], [np.nan, -np.inf], np.nan
+    w[7, 100:] = np.inf
+    return cast(w, dtype)
+
+
 def quantize_row(x, mode, group, bits, global_scale=None, by_default=False):
     if mode == "affine":
         parts = quantize_affine(x.values, x.dtype, group, bits)
@@ -159,6 +180,13 @@ def quantize_rows(rng):
         for mode, group, bits in FP_MODES:
             yield quantize_row(x, mode, group, bits, by_default=dtype == "float32")
         yield quantize_row(x, "nvfp4", 16, 4, np.float32(37.5))
+        odd = Arr(beyond_numbers(rng, dtype), dtype)
+        for mode, group, bits in FP_MODES:
+            yield quantize_row(odd, mode, group, bits)
+        yield quantize_row(odd, "nvfp4", 16, 4, np.float32(37.5))
+        with np.errstate(all="ignore"):
+            for bits in (1, 4):
+                yield quantize_row(odd, "affine", 32, bits)
     for layout in LAYOUTS:
         x = laid_out(numbers(rng, (3, 2, 96), "float32"), "float32", layout)
         yield quantize_row(x, "affine", 32, 5)

@@ -1,4 +1,4 @@
-/* The packed formats: integers of 2 to 8 bits as one little-endian stream, and small floats. */
+/* The packed formats: integers of 1 to 8 bits as one little-endian stream, and small floats. */
 #include "backend/cpu/quant.h"
 
 #include "backend/cpu/kernels.h"
@@ -73,6 +73,7 @@ static void unpack_integers(float *dst, int bits, const unsigned char *w, int64_
     case bits_:                                                                                    \
         unpack_stream(dst, bits_, w, n);                                                           \
         break;
+        WIDTH(1)
         WIDTH(2)
         WIDTH(3)
         WIDTH(4)

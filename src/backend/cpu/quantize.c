@@ -68,6 +68,11 @@ static void find_affine(float *scale, float *bias, const float *w, const struct 
         low = fminf(low, w[i]);
         high = fmaxf(high, w[i]);
     }
+    if (q->bits == 1) { /* both ends, with no room for a zero between them */
+        *scale = fmaxf(high - low, 1e-7f);
+        *bias = low;
+        return;
+    }
     bool from_low = fabsf(low) > fabsf(high);
     float edge = from_low ? low : high;
     *scale = fmaxf((high - low) / (float)((1 << q->bits) - 1), 1e-7f);
@@ -112,16 +117,27 @@ static uint8_t encode_fp4(float v, enum dtype t)
     return code;
 }
 
+/* The largest absolute value; NaN if there is one. */
 static float magnitude(const float *w, int n)
 {
     float most = 0.0f;
 
     for (int i = 0; i < n; i++)
-        most = fmaxf(most, fabsf(w[i]));
+        most = fabsf(w[i]) > most || isnan(w[i]) ? fabsf(w[i]) : most;
     return most;
 }
 
-/* A power of two as scale: the least that is not below what the largest number needs. */
+/* What is no number, or not finite, becomes the largest number that there is; only a NaN of 4 bits
+ * loses its sign. */
+static uint8_t encode_beyond(float v, int bits)
+{
+    if (bits == 8)
+        return signbit(v) ? 0xfe : 0x7e;
+    return v < 0.0f ? 15 : 7;
+}
+
+/* A power of two as scale: the least that is not below what the largest number needs. It is infinite
+ * with a number that is, and with a NaN. */
 static uint8_t encode_mx(uint8_t *codes, const float *w, const struct task *t)
 {
     enum dtype dtype = (enum dtype)t->dtype;
@@ -129,27 +145,34 @@ static uint8_t encode_mx(uint8_t *codes, const float *w, const struct task *t)
     float scale = rounded(magnitude(w, n) / (t->q.bits == 4 ? 6.0f : 448.0f), dtype);
     int e = 0;
 
-    if (scale > 0.0f && frexpf(scale, &e) == 0.5f)
+    if (scale > 0.0f && isfinite(scale) && frexpf(scale, &e) == 0.5f)
         e--;
-    e = MAX(-127, MIN(e, 127));
+    e = isfinite(scale) ? MAX(-127, MIN(e, 127)) : 128;
     float unit = rounded(ldexpf(1.0f, e), dtype);
     for (int i = 0; i < n; i++) {
         float v = rounded(w[i] / unit, dtype);
-        codes[i] = t->q.bits == 4 ? encode_fp4(v, dtype) : cpu_fp8_encode(v);
+        if (!isfinite(w[i]))
+            codes[i] = encode_beyond(w[i], t->q.bits);
+        else
+            codes[i] = t->q.bits == 4 ? encode_fp4(v, dtype) : cpu_fp8_encode(v);
     }
     return (uint8_t)(e + 127);
 }
 
-/* An 8-bit float as scale. global: what scales are multiplied by. */
+/* An 8-bit float as scale, which is the largest with a number that is not finite. global: what scales
+ * are multiplied by. */
 static uint8_t encode_nv(uint8_t *codes, const float *w, const struct task *t, float global)
 {
     enum dtype dtype = (enum dtype)t->dtype;
     int n = t->q.group_size;
-    uint8_t code = cpu_fp8_encode(rounded(magnitude(w, n) / 6.0f, dtype) * global);
+    float scale = rounded(magnitude(w, n) / 6.0f, dtype);
+    uint8_t code = isfinite(scale) ? cpu_fp8_encode(scale * global) : 0x7e;
     float unit = rounded(cpu_fp8_decode(code), dtype);
 
     for (int i = 0; i < n; i++)
-        codes[i] = encode_fp4(rounded(w[i] / unit, dtype) * global, DT_FLOAT32);
+        codes[i] = isfinite(w[i])
+                       ? encode_fp4(rounded(w[i] / unit, dtype) * global, DT_FLOAT32)
+                       : encode_beyond(w[i], 4);
     return code;
 }
 

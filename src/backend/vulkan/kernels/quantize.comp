@@ -34,8 +34,13 @@ Coding affine_coding(uint64_t group)
     float low = DT_HIGHEST, high = DT_LOWEST;
     for (uint i = 0u; i < GROUP; i++) {
         float v = number(group, i);
-        low = min(low, v);
-        high = max(high, v);
+        low = is_nan(v) ? low : min(low, v);
+        high = is_nan(v) ? high : max(high, v);
+    }
+    if (BITS == 1u) { // both ends, with no room for a zero between them
+        c.scale = max(high - low, 1e-7);
+        c.bias = low;
+        return c;
     }
     bool from_low = abs(low) > abs(high);
     float edge = from_low ? low : high;
@@ -58,20 +63,23 @@ uint power_above(uint bits)
     return min((bits >> 23) + ((bits & 0x7fffffu) != 0u ? 1u : 0u), 254u);
 }
 
+// A number that is not finite makes the scale the largest there is: an infinite power of two, or 448.
 Coding fp_coding(uint64_t group)
 {
     Coding c = Coding(0.0, 0.0, 1.0, 1.0, 0u);
-    float most = 0.0;
+    uint bits = 0u; // of the largest absolute value, above those of infinity for NaN
     for (uint i = 0u; i < GROUP; i++)
-        most = max(most, abs(number(group, i)));
+        bits = max(bits, floatBitsToUint(number(group, i)) & ~SIGN_BIT);
+    float most = uintBitsToFloat(min(bits, INF_BITS));
     float scale = dt_round(divide_f32(most, BITS == 4u ? 6.0 : 448.0));
     if (MODE == MODE_NVFP4) {
         if (is_given(p.global_scale))
             c.factor = divide_f32(2688.0, F32Buf(p.global_scale).v[0]);
-        c.code = fp8_encode(scale * c.factor);
+        c.code = bits < INF_BITS ? fp8_encode(scale * c.factor) : 0x7eu;
         c.unit = dt_round(fp8_decode(c.code));
     } else {
         c.code = is_zero(scale) ? 127u : power_above(floatBitsToUint(scale));
+        c.code = bits < INF_BITS ? c.code : 255u;
         c.unit = dt_round(fp_scale(c.code));
     }
     return c;
@@ -93,12 +101,25 @@ uint fp4_encode(float v)
     return code;
 }
 
+// What is no number, or not finite, becomes the largest number that there is; only a NaN of 4 bits loses
+// its sign.
+uint beyond_encode(float v)
+{
+    uint sign = floatBitsToUint(v) & SIGN_BIT;
+    if (MODE == MODE_MXFP8)
+        return 0x7eu | sign >> 24;
+    return is_nan(v) ? 7u : 7u | sign >> 28;
+}
+
 uint code_of(float v, Coding c)
 {
     if (IS_AFFINE) {
         precise float above = v - c.bias;
-        return uint(clamp(roundEven(divide_f32(above, c.scale)), 0.0, MOST));
+        float place = roundEven(divide_f32(above, c.scale));
+        return is_nan(place) ? 0u : uint(clamp(place, 0.0, MOST));
     }
+    if (!is_finite(v))
+        return beyond_encode(v);
     float scaled = dt_round(divide_f32(v, c.unit)) * c.factor;
     return MODE == MODE_MXFP8 ? fp8_encode(scaled) : fp4_encode(scaled);
 }
