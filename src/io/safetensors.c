@@ -197,8 +197,8 @@ static int compare_extents(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Tensors must not share bytes. Bytes that belong to none are let pass, as MLX does, but somebody who
- * misses a tensor should hear of them. */
+/* Tensors must not share bytes. Bytes that belong to none are let pass, as MLX does, but somebody
+ * who misses a tensor should hear of them. */
 static enum err check_cover(struct loader *l)
 {
     uint64_t room = source_size(l->src) - l->data, used = 0;

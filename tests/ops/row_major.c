@@ -1,5 +1,5 @@
-/* Clients read results through a pointer to their elements: ops along any axis leave them row-major, as
- * MLX does. Values are the business of the case tables. */
+/* Clients read results through a pointer to their elements: ops along any axis leave them
+ * row-major, as MLX does. Values are the business of the case tables. */
 #include "support/testing.h"
 
 #include "mlx/c/mlx.h"

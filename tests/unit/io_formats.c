@@ -221,8 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_files),          cmocka_unit_test(test_texts),
         cmocka_unit_test(test_files_without_arrays), cmocka_unit_test(test_wrong_files),
-        cmocka_unit_test(test_unclaimed_bytes),
-        cmocka_unit_test(test_damaged_files),        cmocka_unit_test(test_gguf_metadata),
+        cmocka_unit_test(test_unclaimed_bytes),      cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_gguf_metadata),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -94,8 +94,8 @@ out:
     return err;
 }
 
-/* Quotient and remainder of the same operands. The quotient of floats is rounded to their dtype before
- * it is rounded downwards, as floor_divide does it. */
+/* Quotient and remainder of the same operands. The quotient of floats is rounded to their dtype
+ * before it is rounded downwards, as floor_divide does it. */
 enum err be_divmod(const struct exec *x)
 {
     uint8_t t = x->in[0]->dtype;

@@ -13,10 +13,10 @@ struct be_rows {
     uint32_t length;
 };
 
-/* Gives the op's output row-major storage, as MLX does, and makes a copy of the input where its rows
- * along the axis are not consecutive, likewise room for such rows of the output. The arrays are not
- * empty. */
+/* Gives the op's output row-major storage, as MLX does, and makes a copy of the input where its
+ * rows along the axis are not consecutive, likewise room for such rows of the output. The arrays
+ * are not empty. */
 MUST_CHECK enum err be_rows_begin(struct be_rows *r, const struct exec *x, int axis);
-/* After the work on the rows is encoded with status err: brings the result to its place. Returns err,
- * or what failed here. */
+/* After the work on the rows is encoded with status err: brings the result to its place. Returns
+ * err, or what failed here. */
 MUST_CHECK enum err be_rows_end(struct be_rows *r, struct strm *s, enum err err);

@@ -30,8 +30,8 @@ struct best {
 /* Looks at n elements, of which the first has position `first` on the axis. */
 typedef void (*scan_fn)(struct best *best, const void *x, size_t n, uint32_t first);
 
-/* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part, and with a NaN in
- * either they are one. */
+/* BEATS(a, b) is the order; complex numbers go by real part, then by imaginary part, and with a NaN
+ * in either they are one. */
 #define LESS(a, b) ((a) < (b) || ((a) != (a) && (b) == (b)))
 #define GREATER(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
 #define C_LESS(a, b) (!c_isnan(b) && (c_isnan(a) || c_greater(b, a)))

@@ -136,8 +136,8 @@ static uint8_t encode_beyond(float v, int bits)
     return v < 0.0f ? 15 : 7;
 }
 
-/* A power of two as scale: the least that is not below what the largest number needs. It is infinite
- * with a number that is, and with a NaN. */
+/* A power of two as scale: the least that is not below what the largest number needs. It is
+ * infinite with a number that is, and with a NaN. */
 static uint8_t encode_mx(uint8_t *codes, const float *w, const struct task *t)
 {
     enum dtype dtype = (enum dtype)t->dtype;
@@ -159,8 +159,8 @@ static uint8_t encode_mx(uint8_t *codes, const float *w, const struct task *t)
     return (uint8_t)(e + 127);
 }
 
-/* An 8-bit float as scale, which is the largest with a number that is not finite. global: what scales
- * are multiplied by. */
+/* An 8-bit float as scale, which is the largest with a number that is not finite. global: what
+ * scales are multiplied by. */
 static uint8_t encode_nv(uint8_t *codes, const float *w, const struct task *t, float global)
 {
     enum dtype dtype = (enum dtype)t->dtype;
@@ -170,9 +170,8 @@ static uint8_t encode_nv(uint8_t *codes, const float *w, const struct task *t, f
     float unit = rounded(cpu_fp8_decode(code), dtype);
 
     for (int i = 0; i < n; i++)
-        codes[i] = isfinite(w[i])
-                       ? encode_fp4(rounded(w[i] / unit, dtype) * global, DT_FLOAT32)
-                       : encode_beyond(w[i], 4);
+        codes[i] = isfinite(w[i]) ? encode_fp4(rounded(w[i] / unit, dtype) * global, DT_FLOAT32)
+                                  : encode_beyond(w[i], 4);
     return code;
 }
 
