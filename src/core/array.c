@@ -164,32 +164,12 @@ enum err arr_new_scalar(struct arr **out, const void *value, enum dtype t)
     return arr_new_data(out, value, &(struct shp){ 0 }, t);
 }
 
-/* C leaves a conversion out of range open. These give what MLX's give on x86: the lowest number of
- * the type that is converted through, whatever was too large, too small or no number. */
-static int32_t to_int32(double v)
-{
-    return v > (double)INT32_MIN - 1 && v < (double)INT32_MAX + 1 ? (int32_t)v : INT32_MIN;
-}
-
-static int64_t to_int64(double v)
-{
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
-}
-
-static uint64_t to_uint64(double v)
-{
-    if (v >= 0x1p63)
-        return v < 0x1p64 ? (uint64_t)v : 0;
-    return (uint64_t)to_int64(v);
-}
-
 enum err arr_new_number(struct arr **out, double v, enum dtype t)
 {
     union {
         uint8_t u8;
         uint16_t u16;
         uint64_t u64;
-        int64_t i64;
         float f32;
         double f64;
         float c64[2];
@@ -198,13 +178,6 @@ enum err arr_new_number(struct arr **out, double v, enum dtype t)
     switch (t) {
     case DT_BOOL:
         value.u8 = v != 0;
-        break;
-    case DT_UINT64:
-        value.u64 = to_uint64(v);
-        break;
-    case DT_UINT32:
-    case DT_INT64:
-        value.i64 = to_int64(v);
         break;
     case DT_FLOAT16:
         value.u16 = dt_f32_to_f16((float)v);
@@ -222,7 +195,7 @@ enum err arr_new_number(struct arr **out, double v, enum dtype t)
         value.c64[0] = (float)v;
         break;
     default:
-        value.i64 = to_int32(v);
+        value.u64 = dt_f64_to_int(v, t);
         break; /* little endian: narrower integers are its low bytes */
     }
     return arr_new_scalar(out, &value, t);

@@ -75,3 +75,8 @@ static inline uint16_t dt_f32_to_bf16(float f)
         return (uint16_t)((bits >> 16) | 0x40u); /* quiet the NaN, keep its sign */
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+
+/* v as an integer type t has it in its low bits, rounded towards zero. C leaves a conversion out of
+ * range open; this gives what MLX's give on x86: the lowest number of the type that is converted
+ * through, whatever was too large, too small or no number. */
+uint64_t dt_f64_to_int(double v, enum dtype t);

@@ -142,12 +142,13 @@ static enum err diagonal_test(struct arr **out, enum op_id op, const struct ops_
                               enum dtype t, struct strm *s)
 {
     struct arr *row = NULL, *col = NULL, *x = NULL;
-    int k = MAX(MIN(d->k, d->m), -d->n); /* diagonals outside of the matrix are all alike */
+    /* Diagonals outside of the matrix are all alike. */
+    int64_t k = MAX(MIN((int64_t)d->k, d->m), -(int64_t)d->n);
     enum err err;
 
     TRY(count_from(&row, 0, d->n, DT_INT32, s));
     STEP(row, ops_expand_dims(&next, row, (struct ints){ (int32_t[]){ 1 }, 1 }, s));
-    TRY(count_from(&col, -k, d->m, DT_INT32, s));
+    TRY(count_from(&col, (double)-k, d->m, DT_INT32, s));
     STEP(col, ops_expand_dims(&next, col, (struct ints){ (int32_t[]){ 0 }, 1 }, s));
     TRY(ops_binary(&x, op, row, col, s));
     TRY(ops_astype(out, x, t, s));

@@ -110,14 +110,15 @@ out:
  * size 1. */
 static bool is_last_axis(const struct arr *a, struct ints axes)
 {
-    int n = axes.n == SIZE_MAX ? a->ndim : (int)axes.n;
+    int n = axes.n == SIZE_MAX ? a->ndim : (int)MIN(axes.n, (size_t)a->ndim + 1);
 
-    if (n == 0 || a->dtype == DT_COMPLEX64)
+    if (n == 0 || n > a->ndim || a->dtype == DT_COMPLEX64)
         return false;
     int expected = a->ndim - 1;
     bool negative = axes.n != SIZE_MAX && axes.v[n - 1] < 0;
     for (int i = n - 1; i >= 0; i--, expected--) {
-        int axis = axes.n == SIZE_MAX ? i : negative ? axes.v[i] + a->ndim : axes.v[i];
+        int64_t axis = axes.n == SIZE_MAX ? i : axes.v[i];
+        axis += negative ? a->ndim : 0;
         if (axis != expected || axis < 0 || (i < n - 1 && a->shape[axis] != 1))
             return false;
     }

@@ -83,6 +83,12 @@ def range_rows(_rng):
                 continue
             yield Row("arange", [], [(arange(start, stop, step, dtype), dtype)],
                       [float(start), float(stop), float(step), DtypeParam(dtype)], EXACT)
+    # Numbers beyond a dtype become what x86 makes of them.
+    for start, dtype, low in ((-1e300, "int64", -2**63), (1e300, "int64", -2**63),
+                              (1e300, "uint64", 0), (-1e300, "int32", -2**31),
+                              (1e300, "int32", -2**31), (1e300, "int16", 0)):
+        yield Row("arange", [], [(np.array([low], dtype), dtype)],
+                  [start, start + 1e300, 1e300, DtypeParam(dtype)], EXACT)
     for start, stop, step in ((0, 1, 0.1), (-2.5, 3, 0.25), (1, -1, -0.125), (0, 5003, 1)):
         yield Row("arange", [], [(arange(start, stop, step, "float32"), "float32")],
                   [float(start), float(stop), float(step), DtypeParam("float32")])
@@ -97,6 +103,9 @@ def range_rows(_rng):
 
 
 def triangle_rows(rng):
+    for n, k in ((-2**31, 0), (-2**31, -2**31), (2, -2**31), (2, 2**31 - 1)):
+        yield Row("tri", [], [(np.full((max(n, 0), 3), k > 0, np.float32), "float32")],
+                  [n, 3, k, DtypeParam("float32")], BITS)
     for fn, ref in (("tril", np.tril), ("triu", np.triu)):
         for dtype in ALL:
             a = Arr(sample(rng, dtype, (4, 6)), dtype)

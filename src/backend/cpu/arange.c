@@ -81,11 +81,6 @@ static double rounded(double v, enum dtype t)
     return back;
 }
 
-static uint64_t as_integer(double v)
-{
-    return v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v;
-}
-
 enum err cpu_arange(const struct exec *x)
 {
     const struct arange_params *p = x->node->params;
@@ -100,8 +95,8 @@ enum err cpu_arange(const struct exec *x)
         t.start = rounded(p->start, type);
         t.step = rounded(rounded(p->start + p->step, type) - t.start, type);
     } else {
-        t.start_int = as_integer(p->start);
-        t.step_int = as_integer(p->start + p->step) - t.start_int;
+        t.start_int = dt_f64_to_int(p->start, type);
+        t.step_int = dt_f64_to_int(p->start + p->step, type) - t.start_int;
     }
     err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
 out:

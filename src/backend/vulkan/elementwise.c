@@ -620,7 +620,7 @@ static uint64_t range_bits(double v, enum dtype t)
     uint32_t bits;
 
     if (!dt_is_inexact(t))
-        return v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v;
+        return dt_f64_to_int(v, t);
     if (t == DT_FLOAT16)
         f = dt_f16_to_f32(dt_f32_to_f16(f));
     else if (t == DT_BFLOAT16)
