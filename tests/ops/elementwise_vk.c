@@ -12,6 +12,7 @@
 #include "core/stream.h"
 #include "ops/ops.h"
 #include "support/nd.h"
+#include "support/room.h"
 
 static struct strm *cpu;
 
@@ -567,7 +568,7 @@ static void test_beyond_32_bits(void **state)
     const uint8_t *v = NULL;
 
     (void)state;
-    if (nd_gpu->be->memory_size() < 8 * n)
+    if (!room_on(nd_gpu->be, n, 8 * n))
         skip();
     assert_ok(ops_arange(&row, &(struct arange_params){ 0, COLS, 1 }, DT_UINT8, nd_gpu));
     assert_ok(ops_fill(&ones, (struct ints){ shape, 2 }, 1, DT_UINT8, nd_gpu));

@@ -6,6 +6,7 @@
 #include "core/op.h"
 #include "core/stream.h"
 #include "ops/ops.h"
+#include "support/room.h"
 #include "support/testing.h"
 
 #include <unistd.h>
@@ -165,20 +166,23 @@ static void check_device(enum dev_type type)
     memory_clear_cache();
 }
 
-static size_t free_host_memory(void)
+static bool has_host_memory(void)
 {
     long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size_t free = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
 
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : 0;
+    if (free < NEEDED)
+        print_message("not run: %zu GiB of memory asked for, %zu are free\n", NEEDED / GIB,
+                      free / GIB);
+    return free >= NEEDED;
 }
 
 static void test_on_the_cpu(void **state)
 {
     (void)state;
-    if (free_host_memory() < NEEDED)
-        print_message("not run: less than %zu GiB of memory are free\n", NEEDED / GIB);
-    else
-        check_device(DEV_CPU);
+    if (!has_host_memory())
+        skip();
+    check_device(DEV_CPU);
 }
 
 static void test_on_the_gpu(void **state)
@@ -186,11 +190,13 @@ static void test_on_the_gpu(void **state)
     const struct be *gpu = dev_backend(DEV_GPU);
 
     (void)state;
-    if (!gpu || !dev_is_available((struct dev){ DEV_GPU, 0 }) || gpu->memory_size() < NEEDED ||
-        free_host_memory() < NEEDED)
-        print_message("not run: no GPU with %zu GiB of memory\n", NEEDED / GIB);
-    else
-        check_device(DEV_GPU);
+    if (!gpu || !dev_is_available((struct dev){ DEV_GPU, 0 })) {
+        print_message("not run: there is no GPU\n");
+        skip();
+    }
+    if (!room_on(gpu, SIZE, NEEDED) || !has_host_memory())
+        skip();
+    check_device(DEV_GPU);
 }
 
 int main(void)
