@@ -1,12 +1,14 @@
 /* Runs the table of op cases: every row through the public interface on the CPU and on the GPU,
  * against the stored values and against each other.
  *
- * usage: ops_cases [family ... | coverage]; without arguments everything. */
+ * usage: ops_cases [family ... | coverage | table=FILE]; without arguments everything. FILE holds
+ * other rows, such as those of tests/gen/random_cases.py. */
 #include "support/case_table.h"
 #include "support/testing.h"
 
 #include "api/handle.h"
 #include "core/gate.h"
+#include "core/mem.h"
 #include "core/stat.h"
 #include "core/tape.h"
 #include "mlx/c/mlx.h"
@@ -312,6 +314,7 @@ struct tally {
 static struct {
     char **families;
     int n_families;
+    const char *table; /* a file with other rows, or NULL */
     struct tally tally[256];
     size_t n_tally;
     int rows, failed;
@@ -377,10 +380,35 @@ static void print_tally(void)
     print_message("%d checks, %d failed\n", run.rows, run.failed);
 }
 
+/* The bytes of a file; free with mem_free. */
+static unsigned char *read_file(size_t *size, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    unsigned char *bytes = NULL;
+    long n = -1;
+
+    if (f && fseek(f, 0, SEEK_END) == 0)
+        n = ftell(f);
+    if (n >= 0 && fseek(f, 0, SEEK_SET) == 0)
+        bytes = mem_alloc((size_t)n);
+    if (!bytes || fread(bytes, 1, (size_t)n, f) != (size_t)n)
+        fail_msg("%s cannot be read", path);
+    fclose(f);
+    *size = (size_t)n;
+    return bytes;
+}
+
 static void open_table(struct case_reader *r)
 {
-    if (!case_open(r, case_table_begin, (size_t)(case_table_end - case_table_begin)))
+    const unsigned char *begin = case_table_begin;
+    size_t size = (size_t)(case_table_end - case_table_begin);
+
+    if (run.table)
+        begin = read_file(&size, run.table);
+    if (!case_open(r, begin, size))
         fail_msg("the table of cases cannot be read");
+    if (run.table)
+        mem_free((void *)begin);
 }
 
 static void test_rows(void **state)
@@ -461,6 +489,10 @@ int main(int argc, char **argv)
 
     run.families = argv + 1;
     run.n_families = argc - 1;
+    if (argc == 2 && strncmp(argv[1], "table=", 6) == 0) {
+        run.table = argv[1] + 6;
+        run.n_families = 0;
+    }
     if (!coverage_only)
         failed += cmocka_run_group_tests(rows, open_devices, close_devices);
     if (coverage_only || argc == 1)
