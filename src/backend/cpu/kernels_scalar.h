@@ -67,11 +67,6 @@ static inline int64_t mod_i64(int64_t x, int64_t y)
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-static inline int64_t floor_div_i64(int64_t x, int64_t y)
-{
-    return x / y - (x % y != 0 && (x < 0) != (y < 0));
-}
-
 static inline double mod_f64(double x, double y)
 {
     double r = fmod(x, y);

@@ -10,6 +10,12 @@
 #include <math.h>
 
 #define TILE 1024
+/* Columns side by side where there are enough of them: rows of several pages keep the processor's
+ * prefetching busy, and sums of so many bytes stay in the first-level cache. */
+#define COLUMNS 4096
+#define COLUMN_BYTES 16384
+/* Pieces of work that are worth it. */
+#define COLUMN_PIECES 8
 /* Elements of the input that one piece of work covers. */
 #define PIECE 65536
 /* Rows that a column sum adds up before it moves on to the next level: keeps float32 accurate. */
@@ -187,7 +193,7 @@ static enum err reduce_rows(struct reduction *r)
 /* Sums of sums: level k holds the rows that did not fill CASCADE entries of level k - 1 yet. */
 struct cascade {
     size_t count[CASCADE_LEVELS];
-    char value[CASCADE_LEVELS][TILE * 8] __attribute__((aligned(64)));
+    char value[CASCADE_LEVELS][COLUMN_BYTES] __attribute__((aligned(64)));
 };
 
 static void cascade_add(const struct reduction *r, struct cascade *c, const char *row, size_t n)
@@ -262,7 +268,8 @@ static const char *reduce_block_rows(const struct reduction *r, struct cascade *
         .ndim = 1, .n_operands = 1, .dim = { (int64_t)n }, .stride = { { p->kept.in[p->lane] } }
     };
     struct tile_walk columns = { &lane, 0, r->in_item };
-    char raw[TILE * 8] __attribute__((aligned(64))), wide[TILE * 8] __attribute__((aligned(64)));
+    char raw[COLUMNS * 8] __attribute__((aligned(64))),
+        wide[COLUMN_BYTES] __attribute__((aligned(64)));
 
     memset(c->count, 0, sizeof c->count);
     for (; row + group <= last; row += group) {
@@ -314,6 +321,17 @@ static void columns_finish(const struct reduction *r, size_t n_blocks)
     }
 }
 
+/* Outputs side by side in a block. The shape alone decides, as it does on the order of sums. */
+static size_t block_width(const struct reduction *r, size_t lane)
+{
+    const struct reduce_plan *p = &r->t->plan;
+    size_t wide = MIN(COLUMNS, COLUMN_BYTES / r->acc_item);
+    size_t blocks = p->n_out / lane * ((lane + wide - 1) / wide);
+    bool has_work = blocks * ((p->n_red + CASCADE - 1) / CASCADE) >= COLUMN_PIECES;
+
+    return MIN(lane, has_work ? wide : TILE);
+}
+
 static enum err reduce_columns(struct reduction *r)
 {
     const struct reduce_plan *p = &r->t->plan;
@@ -328,9 +346,9 @@ static enum err reduce_columns(struct reduction *r)
         r->kept_out[others.n++] = p->kept.out[i];
     }
     nest_from_axes(&r->kept, &others);
-    r->width = MIN(lane, TILE);
+    r->width = block_width(r, lane);
     bool gapless = p->kept.in[p->lane] == 1 && p->red.n == 1 && p->red.in[0] == (int64_t)lane;
-    r->group = gapless ? TILE / r->width : 1;
+    r->group = gapless ? MAX(TILE / r->width, 1) : 1;
     r->n_blocks = (lane + r->width - 1) / r->width;
     r->piece = MAX(4 * PIECE / r->width, CASCADE);
     r->n_pieces = (p->n_red + r->piece - 1) / r->piece;

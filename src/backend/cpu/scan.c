@@ -5,6 +5,8 @@
 #include "backend/cpu/kernels_scalar.h"
 
 #define PARALLEL_ELEMENTS 16384
+/* Columns that are scanned side by side. */
+#define COLUMNS 1024
 
 struct task {
     struct cpu_src in;
@@ -12,7 +14,8 @@ struct task {
     uint8_t type, wide; /* enum dtype */
     struct scan_params p;
     uint32_t length;
-    size_t rows;
+    size_t rows;  /* along the axis */
+    size_t inner; /* by columns: elements between neighbours of a row, which is strided; else 0 */
 };
 
 /* Scans n elements in the given direction; out may be in. */
@@ -121,6 +124,72 @@ static void run_rows(void *arg, size_t begin, size_t end)
     mem_free(wide);
 }
 
+/* ---- by columns: many rows side by side, one element of each after the other ---- */
+
+static const uint8_t combining_op[] = {
+    [SCAN_MAX] = OP_MAXIMUM,   [SCAN_MIN] = OP_MINIMUM,           [SCAN_SUM] = OP_ADD,
+    [SCAN_PROD] = OP_MULTIPLY, [SCAN_LOGADDEXP] = OP_LOG_ADD_EXP,
+};
+
+/* What comes before the first element: the first result of an exclusive scan of anything. */
+static void fill_identity(char *dst, const struct task *t, size_t n)
+{
+    size_t item = dt_size((enum dtype)t->wide);
+    const struct scan_params exclusive = { .kind = t->p.kind };
+    const uint64_t anything = 0;
+
+    for (size_t i = 0; i < n; i++)
+        scans[cpu_class_of[t->wide]][t->p.kind](dst + i * item, &anything, 1, &exclusive);
+}
+
+/* n columns whose first elements are at in and out. */
+static void scan_columns(const struct task *t, const char *in, char *out, size_t n)
+{
+    enum dtype type = (enum dtype)t->type, wide = (enum dtype)t->wide;
+    cpu_kernel combine = cpu_kernels()->op[combining_op[t->p.kind]][cpu_class_of[wide]].fn;
+    int64_t step = (int64_t)(t->inner * dt_size(type)), at = t->p.reverse ? t->length - 1 : 0;
+    char sum[COLUMNS * 8] __attribute__((aligned(64))), raw[COLUMNS * 8];
+
+    fill_identity(sum, t, n);
+    for (uint32_t k = 0; k < t->length; k++, at += t->p.reverse ? -1 : 1) {
+        const char *x = in + at * step;
+        if (!t->p.inclusive)
+            cpu_convert((struct cpu_vec){ out + at * step, type }, (struct cpu_vec){ sum, wide },
+                        n);
+        if (type != wide) {
+            cpu_widen((float *)raw, x, type, n);
+            x = raw;
+        }
+        if (k == 0)
+            memcpy(sum, x, n * dt_size(wide));
+        else
+            combine(sum, sum, x, NULL, n);
+        if (t->p.inclusive)
+            cpu_convert((struct cpu_vec){ out + at * step, type }, (struct cpu_vec){ sum, wide },
+                        n);
+    }
+}
+
+static size_t blocks_of(const struct task *t)
+{
+    return (t->inner + COLUMNS - 1) / COLUMNS;
+}
+
+static void run_columns(void *arg, size_t begin, size_t end)
+{
+    struct run *r = arg;
+    const struct task *t = r->t;
+    size_t item = dt_size((enum dtype)t->type);
+
+    for (size_t i = begin; i < end; i++) {
+        size_t first = i % blocks_of(t) * COLUMNS;
+        size_t offset = (i / blocks_of(t) * t->length * t->inner + first) * item;
+        scan_columns(t, r->in + offset, t->out + offset, MIN(COLUMNS, t->inner - first));
+    }
+}
+
+/* ---- the op ---- */
+
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
@@ -129,30 +198,53 @@ static enum err run_task(void *payload)
 
     if (err)
         return err;
-    cpu_parallel_for(t->rows, PARALLEL_ELEMENTS / t->length + 1, run_rows, &r);
+    if (t->inner)
+        cpu_parallel_for(t->rows / t->inner * blocks_of(t),
+                         PARALLEL_ELEMENTS / t->length / MIN(t->inner, COLUMNS) + 1, run_columns,
+                         &r);
+    else
+        cpu_parallel_for(t->rows, PARALLEL_ELEMENTS / t->length + 1, run_rows, &r);
     if (atomic_load(&r.no_memory))
         err = err_set(ERR_NO_MEMORY, "[scan] No memory for rows of %u.", t->length);
     return err;
 }
 
+/* A row-major array along another axis than the last needs no rows side by side. The vector ops
+ * order complex numbers with NaN by the other operand, so these take rows. */
+static size_t columns_of(const struct arr *in, int axis)
+{
+    size_t inner = 1;
+
+    for (int i = axis + 1; i < in->ndim; i++)
+        inner *= (size_t)in->shape[i];
+    return inner > 1 && (in->flags & LAYOUT_ROW) && in->dtype != DT_COMPLEX64 ? inner : 0;
+}
+
 enum err cpu_scan(const struct exec *x)
 {
     const struct scan_params *p = x->node->params;
-    enum dtype type = (enum dtype)x->out[0]->dtype;
-    enum dtype wide = cpu_is_half(type) ? DT_FLOAT32 : type;
+    struct arr *in = x->in[0], *out = x->out[0];
+    enum dtype type = (enum dtype)out->dtype;
+    struct task t = { .type = (uint8_t)type,
+                      .wide = (uint8_t)(cpu_is_half(type) ? DT_FLOAT32 : type),
+                      .p = *p,
+                      .length = (uint32_t)in->shape[p->axis],
+                      .rows = in->size / (size_t)in->shape[p->axis],
+                      .inner = columns_of(in, p->axis) };
     struct be_rows rows;
     enum err err;
 
-    if (!scans[cpu_class_of[wide]][p->kind])
+    if (!scans[cpu_class_of[t.wide]][p->kind])
         return err_set(ERR_UNSUPPORTED, "[scan] No such scan of %s.", dt_name(type));
+    if (t.inner) {
+        TRY(arr_alloc(out, &be_cpu));
+        t.in = cpu_src(in);
+        t.out = cpu_dst(out);
+        return cpu_enqueue(x->strm, run_task, &t, sizeof t);
+    }
     TRY(be_rows_begin(&rows, x, p->axis));
-    struct task t = { .in = cpu_src(rows.in),
-                      .out = cpu_dst(rows.out),
-                      .type = (uint8_t)type,
-                      .wide = (uint8_t)wide,
-                      .p = *p,
-                      .length = rows.length,
-                      .rows = rows.n };
+    t.in = cpu_src(rows.in);
+    t.out = cpu_dst(rows.out);
     err = cpu_enqueue(x->strm, run_task, &t, sizeof t);
     err = be_rows_end(&rows, x->strm, err);
 out:
