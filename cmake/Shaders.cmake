@@ -38,17 +38,22 @@ set(env_coopmat vulkan1.3)
 set(env_coopmat2 vulkan1.3)
 set(env_bfloat16 vulkan1.3)
 
-# glsl_<need> says whether this glslc knows the dialect that a row needs.
+# glsl_<need> says whether this glslc knows the dialect that a row needs, optimise_<need> how it
+# compiles it: the optimiser of Ubuntu 24.04 does not survive products of cooperative matrices.
 set(glsl_base ON)
+set(optimise_base -O)
 foreach(need int_dot coopmat coopmat2 bfloat16)
-    set(probe "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp")
-    execute_process(COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_${need}}"
-        -o "${MLX_GENERATED}/dialect.spv" "${probe}" RESULT_VARIABLE failed
-        OUTPUT_QUIET ERROR_QUIET)
-    set(glsl_${need} ON)
-    if(failed)
-        set(glsl_${need} OFF)
-    endif()
+    set(glsl_${need} OFF)
+    foreach(optimise -O -O0)
+        execute_process(COMMAND "${glslc}" ${glsl_flags} "--target-env=${env_${need}}" ${optimise}
+            -o "${MLX_GENERATED}/dialect.spv" "${PROJECT_SOURCE_DIR}/cmake/probes/${need}.comp"
+            RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+        if(failed STREQUAL "0")
+            set(glsl_${need} ON)
+            set(optimise_${need} ${optimise})
+            break()
+        endif()
+    endforeach()
 endforeach()
 
 # add_spirv(out source env flags...): compiles and checks one module.
@@ -99,7 +104,8 @@ foreach(module IN LISTS modules)
         list(APPEND macros "-DDT_NAME=${dtype}" "-DDT_${upper}=1")
     endif()
     if(NOT MLX_SPIRV_FROM)
-        add_spirv("${spirv_dir}/${name}.spv" "${kernel_dir}/${file}" ${env_${needs}} -O ${macros})
+        add_spirv("${spirv_dir}/${name}.spv" "${kernel_dir}/${file}" ${env_${needs}}
+            ${optimise_${needs}} ${macros})
     endif()
     list(APPEND spirv_files "${spirv_dir}/${name}.spv")
     string(APPEND manifest_text "${id} ${dtype} ${addresses} ${spirv_dir}/${name}.spv\n")
