@@ -1,5 +1,7 @@
 #include "core/dtype.h"
 
+#include "core/to_int.h"
+
 const struct dt_info dt_table[DT_COUNT] = {
 #define DTYPE(id, size, kind, name) [DT_##id] = { size, DT_KIND_##kind, name },
 #include "core/dtype.def"
@@ -89,23 +91,11 @@ uint16_t dt_f32_to_f16(float f)
     return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13));
 }
 
-static int64_t to_int32(double v)
-{
-    return v > (double)INT32_MIN - 1 && v < (double)INT32_MAX + 1 ? (int32_t)v : INT32_MIN;
-}
-
-static int64_t to_int64(double v)
-{
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
-}
-
 uint64_t dt_f64_to_int(double v, enum dtype t)
 {
     switch (t) {
     case DT_UINT64:
-        if (v >= 0x1p63)
-            return v < 0x1p64 ? (uint64_t)v : 0;
-        return (uint64_t)to_int64(v);
+        return to_uint64(v);
     case DT_UINT32:
     case DT_INT64:
         return (uint64_t)to_int64(v);

@@ -1,6 +1,7 @@
 #include "support/arrays.h"
 
 #include "core/eval.h"
+#include "core/to_int.h"
 
 #include <math.h>
 
@@ -23,28 +24,28 @@ static void write_element(void *p, double complex v, enum dtype t)
         *(uint8_t *)p = v != 0;
         break;
     case DT_UINT8:
-        *(uint8_t *)p = (uint8_t)(int64_t)re;
+        *(uint8_t *)p = (uint8_t)to_int64(re);
         break;
     case DT_UINT16:
-        *(uint16_t *)p = (uint16_t)(int64_t)re;
+        *(uint16_t *)p = (uint16_t)to_int64(re);
         break;
     case DT_UINT32:
-        *(uint32_t *)p = (uint32_t)(int64_t)re;
+        *(uint32_t *)p = (uint32_t)to_int64(re);
         break;
     case DT_UINT64:
-        *(uint64_t *)p = re < 0 ? (uint64_t)(int64_t)re : (uint64_t)re;
+        *(uint64_t *)p = to_uint64(re);
         break;
     case DT_INT8:
-        *(int8_t *)p = (int8_t)(int64_t)re;
+        *(int8_t *)p = (int8_t)to_int64(re);
         break;
     case DT_INT16:
-        *(int16_t *)p = (int16_t)(int64_t)re;
+        *(int16_t *)p = (int16_t)to_int64(re);
         break;
     case DT_INT32:
-        *(int32_t *)p = (int32_t)(int64_t)re;
+        *(int32_t *)p = (int32_t)to_int64(re);
         break;
     case DT_INT64:
-        *(int64_t *)p = (int64_t)re;
+        *(int64_t *)p = to_int64(re);
         break;
     case DT_FLOAT16:
         *(uint16_t *)p = dt_f32_to_f16((float)re);

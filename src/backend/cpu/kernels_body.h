@@ -2,6 +2,7 @@
  * (the name of its table) and its instruction set, then includes this. */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/kernels_scalar.h"
+#include "core/to_int.h"
 
 #if defined(__clang__)
 #define VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
@@ -160,7 +161,15 @@ LIST_ALL(SELECT_LOOP, )
         }                                                                                          \
     }
 /* Narrow integers come from floats by way of a wider integer, so that values out of range wrap as
- * they do in MLX on this processor. M(from, to, expression of x) */
+ * they do in MLX on x86, where the instructions themselves do what to_int.h says. */
+#if defined(__x86_64__)
+#define TO_INT32(v) ((int32_t)(v))
+#define TO_INT64(v) ((int64_t)(v))
+#else
+#define TO_INT32(v) to_int32(v)
+#define TO_INT64(v) to_int64(v)
+#endif
+/* M(from, to, expression of x) */
 #define CONVERT_INT(M, from)                                                                       \
     M(from, B, x != 0)                                                                             \
     M(from, U8, (T)x)                                                                              \
@@ -174,32 +183,19 @@ LIST_ALL(SELECT_LOOP, )
     M(from, F32, (T)x)                                                                             \
     M(from, F64, (T)x)                                                                             \
     M(from, C64, CMPLXF(x, 0.0f))
-#define CONVERT_FLOAT(M, from)                                                                     \
-    M(from, B, x != 0)                                                                             \
-    M(from, U8, (T)(int32_t)x)                                                                     \
-    M(from, U16, (T)(int32_t)x)                                                                    \
-    M(from, U32, (T)(int64_t)x)                                                                    \
-    M(from, U64, (T)x)                                                                             \
-    M(from, I8, (T)(int32_t)x)                                                                     \
-    M(from, I16, (T)(int32_t)x)                                                                    \
-    M(from, I32, (T)x)                                                                             \
-    M(from, I64, (T)x)                                                                             \
-    M(from, F32, (T)x)                                                                             \
-    M(from, F64, (T)x)                                                                             \
-    M(from, C64, CMPLXF(x, 0.0f))
-#define CONVERT_COMPLEX(M, from)                                                                   \
+#define CONVERT_INEXACT(M, from, value, as_complex)                                                \
     M(from, B, x != 0.0f)                                                                          \
-    M(from, U8, (T)(int32_t)crealf(x))                                                             \
-    M(from, U16, (T)(int32_t)crealf(x))                                                            \
-    M(from, U32, (T)(int64_t)crealf(x))                                                            \
-    M(from, U64, (T)crealf(x))                                                                     \
-    M(from, I8, (T)(int32_t)crealf(x))                                                             \
-    M(from, I16, (T)(int32_t)crealf(x))                                                            \
-    M(from, I32, (T)crealf(x))                                                                     \
-    M(from, I64, (T)crealf(x))                                                                     \
-    M(from, F32, crealf(x))                                                                        \
-    M(from, F64, (T)crealf(x))                                                                     \
-    M(from, C64, x)
+    M(from, U8, (T)TO_INT32(value))                                                                \
+    M(from, U16, (T)TO_INT32(value))                                                               \
+    M(from, U32, (T)TO_INT64(value))                                                               \
+    M(from, U64, to_uint64((double)(value)))                                                       \
+    M(from, I8, (T)TO_INT32(value))                                                                \
+    M(from, I16, (T)TO_INT32(value))                                                               \
+    M(from, I32, TO_INT32(value))                                                                  \
+    M(from, I64, TO_INT64(value))                                                                  \
+    M(from, F32, (T)(value))                                                                       \
+    M(from, F64, (T)(value))                                                                       \
+    M(from, C64, as_complex)
 #define CONVERT_ALL(M)                                                                             \
     CONVERT_INT(M, B)                                                                              \
     CONVERT_INT(M, U8)                                                                             \
@@ -210,9 +206,9 @@ LIST_ALL(SELECT_LOOP, )
     CONVERT_INT(M, I16)                                                                            \
     CONVERT_INT(M, I32)                                                                            \
     CONVERT_INT(M, I64)                                                                            \
-    CONVERT_FLOAT(M, F32)                                                                          \
-    CONVERT_FLOAT(M, F64)                                                                          \
-    CONVERT_COMPLEX(M, C64)
+    CONVERT_INEXACT(M, F32, x, CMPLXF(x, 0.0f))                                                    \
+    CONVERT_INEXACT(M, F64, x, CMPLXF(x, 0.0f))                                                    \
+    CONVERT_INEXACT(M, C64, crealf(x), x)
 CONVERT_ALL(CONVERT_LOOP)
 
 /* ---- half precision ---- */
