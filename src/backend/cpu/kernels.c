@@ -33,6 +33,8 @@ static const struct cpu_kernels *choose_kernels(void)
 
     if (has_f16c && __builtin_cpu_supports("avx2"))
         return &cpu_kernels_avx2;
+#elif defined(__aarch64__)
+    return &cpu_kernels_neon;
 #endif
     return &cpu_kernels_base;
 }

@@ -89,6 +89,8 @@ struct cpu_kernels {
 extern const struct cpu_kernels cpu_kernels_base;
 #if defined(__x86_64__)
 extern const struct cpu_kernels cpu_kernels_avx2;
+#elif defined(__aarch64__)
+extern const struct cpu_kernels cpu_kernels_neon;
 #endif
 
 /* The best set for this processor. Thread-safety: safe. */

@@ -14,8 +14,20 @@
 #pragma GCC target("avx2,f16c")
 #endif
 
+#define F16_STEP 8
+
+static inline void f16_load(float *dst, const uint16_t *src)
+{
+    _mm256_storeu_ps(dst, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)src)));
+}
+
+static inline void f16_store(uint16_t *dst, const float *src)
+{
+    _mm_storeu_si128((__m128i *)dst,
+                     _mm256_cvtps_ph(_mm256_loadu_ps(src), _MM_FROUND_TO_NEAREST_INT));
+}
+
 #define KERNELS cpu_kernels_avx2
-#define KERNELS_F16C
 #include "backend/cpu/kernels_body.h"
 
 #if defined(__clang__)

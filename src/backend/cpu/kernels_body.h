@@ -227,16 +227,17 @@ CONVERT_ALL(CONVERT_LOOP)
         VECTOR_LOOP for (size_t i = 0; i < n; i++) x[i] = widen_##type(narrow_##type(x[i]));       \
     }
 HALF_LOOPS(bf16)
-#ifndef KERNELS_F16C
+#ifndef F16_STEP
 HALF_LOOPS(f16)
 #else
-/* The instructions round as the functions above do, which finish the runs. */
+/* The set has instructions for F16_STEP elements, f16_load and f16_store, which round as the
+ * functions above do. Those finish the runs. */
 static void load_f16(float *dst, const uint16_t *src, size_t n)
 {
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+    for (; i + F16_STEP <= n; i += F16_STEP)
+        f16_load(dst + i, src + i);
     for (; i < n; i++)
         dst[i] = widen_f16(src[i]);
 }
@@ -245,20 +246,21 @@ static void store_f16(uint16_t *dst, const float *src, size_t n)
 {
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(dst + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i + F16_STEP <= n; i += F16_STEP)
+        f16_store(dst + i, src + i);
     for (; i < n; i++)
         dst[i] = narrow_f16(src[i]);
 }
 
 static void round_f16(float *x, size_t n)
 {
+    uint16_t h[F16_STEP];
     size_t i = 0;
 
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i),
-                                                                _MM_FROUND_TO_NEAREST_INT)));
+    for (; i + F16_STEP <= n; i += F16_STEP) {
+        f16_store(h, x + i);
+        f16_load(x + i, h);
+    }
     for (; i < n; i++)
         x[i] = widen_f16(narrow_f16(x[i]));
 }

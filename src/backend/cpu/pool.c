@@ -38,6 +38,8 @@ static inline void relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* waits as long as x86's does; yield does not wait at all */
 #endif
 }
 

@@ -14,6 +14,8 @@ const struct cpu_qmv_kernels *cpu_qmv_set(int i)
         sets[n++] = &cpu_qmv_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         sets[n++] = &cpu_qmv_avx2;
+#elif defined(__aarch64__)
+    sets[n++] = &cpu_qmv_neon;
 #endif
     sets[n++] = &cpu_qmv_base;
     return i < n ? sets[i] : NULL;

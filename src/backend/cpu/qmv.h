@@ -39,6 +39,8 @@ struct cpu_qmv_kernels {
 extern const struct cpu_qmv_kernels cpu_qmv_base;
 #if defined(__x86_64__)
 extern const struct cpu_qmv_kernels cpu_qmv_avx2, cpu_qmv_avx512;
+#elif defined(__aarch64__)
+extern const struct cpu_qmv_kernels cpu_qmv_neon;
 #endif
 
 /* The sets for this processor, the best one first; NULL after the last. Thread-safety: safe. */

@@ -75,6 +75,26 @@ INLINE floats lane_scales(const struct cpu_qmv *v, const float *scales, int64_t 
     return (floats){ a, a, b, b, c, c, d, d };
 }
 
+INLINE floats to_floats(words w)
+{
+#if defined(__aarch64__)
+    /* GCC 12 would take vectors of two registers apart, down to single numbers. */
+    typedef int32_t half_codes __attribute__((vector_size(2 * LANES)));
+    typedef float half_floats __attribute__((vector_size(2 * LANES)));
+    half_codes c[2];
+    half_floats f[2];
+    floats v;
+
+    memcpy(c, &w, sizeof w);
+    f[0] = __builtin_convertvector(c[0], half_floats);
+    f[1] = __builtin_convertvector(c[1], half_floats);
+    memcpy(&v, f, sizeof v);
+    return v;
+#else
+    return __builtin_convertvector((codes)w, floats);
+#endif
+}
+
 /* Codes i of all words, times 2^(i * bits), which the arrangement takes out of x. Only the last one
  * would become negative. */
 INLINE floats codes_at(words w, int i, int bits)
@@ -82,8 +102,8 @@ INLINE floats codes_at(words w, int i, int bits)
     uint32_t mask = (1u << bits) - 1;
 
     if (i == 32 / bits - 1)
-        return __builtin_convertvector((codes)(w >> (32 - bits)), floats);
-    return __builtin_convertvector((codes)(w & (mask << (i * bits))), floats);
+        return to_floats(w >> (32 - bits));
+    return to_floats(w & (mask << (i * bits)));
 }
 
 /* One block of words of n rows times x. */
