@@ -44,6 +44,7 @@ libcmocka-dev              libcmocka-devel                 cmocka               
 '
 arm64_packages='
 gcc-aarch64-linux-gnu      gcc-aarch64-linux-gnu           aarch64-linux-gnu-gcc            compiles for arm64
+g++-aarch64-linux-gnu      gcc-c++-aarch64-linux-gnu       -                                compiles the public headers as C++ (check only)
 libc6-dev-arm64-cross      -                               -                                its start files
 qemu-user                  qemu-user                       qemu-user                        runs arm64 programs
 '

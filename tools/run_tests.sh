@@ -21,5 +21,11 @@ if [ "$total" -eq 0 ]; then
     total=1
     status=1
 fi
-echo "$((total - failed)) passed, $failed failed"
+# What was skipped did not pass; the tests say why.
+skipped=$(grep -c '\*\*\*Skipped' "$log")
+if [ "$skipped" -gt 0 ]; then
+    echo "$skipped skipped:"
+    sed -n 's/^skipped: /    /p' "$build/Testing/Temporary/LastTest.log" | sort | uniq -c
+fi
+echo "$((total - failed - skipped)) passed, $failed failed"
 exit "$status"

@@ -63,6 +63,30 @@ static void test_new_data(void **state)
     mlx_array_free(a);
 }
 
+/* arm64 has C types for them, and so mlx-c's accessors. */
+#if defined(HAS_FLOAT16) && defined(HAS_BFLOAT16)
+static void test_halves(void **state)
+{
+    const uint16_t f16[] = { 0x3e00, 0xc000 }, bf16[] = { 0x3fc0, 0xc000 }; /* 1.5, -2 */
+    mlx_array a = mlx_array_new_data(f16, &(int){ 2 }, 1, MLX_FLOAT16);
+    mlx_array b = mlx_array_new_data(bf16, &(int){ 1 }, 1, MLX_BFLOAT16);
+    mlx_array c = mlx_array_new_data(f16, &(int){ 1 }, 1, MLX_FLOAT16);
+    float16_t half = 0;
+    bfloat16_t brain;
+
+    (void)state;
+    assert_true(mlx_array_data_float16(a)[0] == 1.5f && mlx_array_data_float16(a)[1] == -2.0f);
+    assert_memory_equal(mlx_array_data_bfloat16(b), bf16, sizeof brain);
+    assert_ok(mlx_array_item_float16(&half, c));
+    assert_ok(mlx_array_item_bfloat16(&brain, b));
+    assert_true(half == 1.5f);
+    assert_memory_equal(&brain, bf16, sizeof brain);
+    mlx_array_free(a);
+    mlx_array_free(b);
+    mlx_array_free(c);
+}
+#endif
+
 static void test_bad_data(void **state)
 {
     int shape[] = { 2, -1 };
@@ -312,6 +336,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalars),
         cmocka_unit_test(test_new_data),
+#if defined(HAS_FLOAT16) && defined(HAS_BFLOAT16)
+        cmocka_unit_test(test_halves),
+#endif
         cmocka_unit_test(test_bad_data),
         cmocka_unit_test(test_empty_array),
         cmocka_unit_test(test_managed),

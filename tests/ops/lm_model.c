@@ -3,6 +3,7 @@
 #include "lm/session.h"
 
 #include "support/data.h"
+#include "support/gpu.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -438,8 +439,7 @@ static int setup(void **state)
     (void)state;
     if (strm_new(&streams[n_streams++], (struct dev){ DEV_CPU, 0 }) != ERR_OK)
         return -1;
-    if (dev_backend(DEV_GPU) &&
-        strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK)
+    if (gpu_is_tested() && strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK)
         return -1;
     return json_load(&models, data_made("lm/models.json").v) == ERR_OK ? 0 : -1;
 }

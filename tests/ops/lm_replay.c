@@ -1,6 +1,7 @@
 /* Graphs that are run again: the same bits as graphs built anew, and who gets whose memory. */
 #include "core/replay.h"
 
+#include "support/gpu.h"
 #include "support/testing.h"
 
 #include "backend/backend.h"
@@ -579,8 +580,7 @@ static int setup(void **state)
     (void)state;
     if (strm_new(&streams[n_streams++], (struct dev){ DEV_CPU, 0 }) != ERR_OK)
         return -1;
-    return dev_backend(DEV_GPU) &&
-                   strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK
+    return gpu_is_tested() && strm_new(&streams[n_streams++], (struct dev){ DEV_GPU, 0 }) != ERR_OK
                ? -1
                : 0;
 }

@@ -3,6 +3,7 @@
  * usage: lm_shapes [full]; without it the model is of the same build, but small. */
 #include "lm/shapes.h"
 
+#include "support/gpu.h"
 #include "support/testing.h"
 
 #include <math.h>
@@ -200,7 +201,7 @@ static void test_cpu(void **state)
 static void test_gpu(void **state)
 {
     (void)state;
-    if (dev_backend(DEV_GPU)) /* not in builds without one */
+    if (gpu_is_tested())
         check_device(DEV_GPU);
 }
 

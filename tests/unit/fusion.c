@@ -9,6 +9,7 @@
 #include "core/stat.h"
 #include "core/stream.h"
 #include "ops/ops.h"
+#include "support/gpu.h"
 #include "support/testing.h"
 
 #include <stdio.h>
@@ -351,23 +352,18 @@ static void test_on_the_cpu(void **state)
     check_device(DEV_CPU, n_graphs ? n_graphs : 600);
 }
 
-#if MLX_HAVE_VULKAN
 static void test_on_the_gpu(void **state)
 {
     (void)state;
-    if (!dev_is_available((struct dev){ DEV_GPU, 0 }))
-        skip();
-    check_device(DEV_GPU, n_graphs ? n_graphs : 150);
+    if (gpu_is_tested())
+        check_device(DEV_GPU, n_graphs ? n_graphs : 150);
 }
-#endif
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_on_the_cpu),
-#if MLX_HAVE_VULKAN
         cmocka_unit_test(test_on_the_gpu),
-#endif
     };
 
     if (argc > 1)
