@@ -1,11 +1,11 @@
 #include "core/json.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -166,42 +166,16 @@ out:
     return err;
 }
 
-static enum err read_all(char **out, size_t *n, FILE *f, const char *path)
-{
-    VEC(char) text = { 0 };
-    size_t got;
-
-    do {
-        if (VEC_RESERVE(&text, MAX(text.n, (size_t)65536)) != ERR_OK) {
-            VEC_FINI(&text);
-            return ERR_NO_MEMORY;
-        }
-        got = fread(text.v + text.n, 1, text.cap - text.n, f);
-        text.n += got;
-    } while (got);
-    if (ferror(f)) {
-        VEC_FINI(&text);
-        return err_set(ERR_RUNTIME, "%s: %s", path, strerror(errno));
-    }
-    *out = text.v;
-    *n = text.n;
-    return ERR_OK;
-}
-
 enum err json_load(struct json_doc **out, const char *path)
 {
-    FILE *f = fopen(path, "rb");
     char *text = NULL;
     size_t n = 0;
     enum err err;
 
-    if (!f)
-        return err_set(ERR_RUNTIME, "%s: %s", path, strerror(errno));
-    TRY(read_all(&text, &n, f, path));
-    TRY(json_parse(out, text, n, path));
+    TRY(file_read(&text, &n, path, JSON_MAX_BYTES));
+    err = json_parse(out, text, n, path);
 out:
     mem_free(text);
-    fclose(f);
     return err;
 }
 

@@ -35,7 +35,10 @@ struct json {
 
 /* Parses n bytes; name is what errors call the document. The text is not kept. */
 MUST_CHECK enum err json_parse(struct json_doc **out, const char *text, size_t n, const char *name);
-/* Parses a file; errors call it by its path. */
+/* Files beyond this are no settings, indexes or vocabularies; a document takes several times as
+ * much memory as its text. */
+#define JSON_MAX_BYTES ((size_t)256 << 20)
+/* Parses a regular file of at most that size; errors call it by its path. */
 MUST_CHECK enum err json_load(struct json_doc **out, const char *path);
 void json_destroy(struct json_doc **doc);
 

@@ -1,13 +1,13 @@
 #include "core/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/gate.h"
 #include "core/mem.h"
 
@@ -73,26 +73,19 @@ static bool is_on_local_disk(int fd)
 
 enum err source_open(struct source **out, const char *path)
 {
-    struct source init = { .kind = KIND_FILE, .fd = open(path, O_RDONLY | O_CLOEXEC) };
-    struct stat st;
-    enum err err;
+    struct source init = { .kind = KIND_FILE };
+    enum err err = file_open(&init.fd, &init.size, path);
 
-    if (init.fd < 0)
-        return err_set(ERR_RUNTIME, "[load] Failed to open file %s: %s", path, strerror(errno));
-    if (fstat(init.fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        err = err_set(ERR_RUNTIME, "[load] Failed to open file %s: not a regular file", path);
-        goto out;
-    }
-    init.size = (uint64_t)st.st_size;
+    if (err)
+        return err_set(err, "[load] Failed to open file %s", err_text());
     init.mappable = is_on_local_disk(init.fd);
-    TRY(source_new(out, &init, path));
-    return ERR_OK;
-out:
-    close(init.fd);
+    err = source_new(out, &init, path);
+    if (err)
+        close(init.fd);
     return err;
 }
 
-static enum err file_read(const struct source *s, char *dst, size_t n, uint64_t offset)
+static enum err read_file(const struct source *s, char *dst, size_t n, uint64_t offset)
 {
     while (n) {
         ssize_t got = pread(s->fd, dst, n, (off_t)offset);
@@ -220,7 +213,7 @@ enum err source_read(struct source *s, void *dst, size_t n, uint64_t offset)
         return ERR_OK;
     switch (s->kind) {
     case KIND_FILE:
-        return file_read(s, dst, n, offset);
+        return read_file(s, dst, n, offset);
     case KIND_READER:
         return reader_read(s, dst, n, offset);
     case KIND_MEMORY:

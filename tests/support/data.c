@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static struct data_path find(const char *built, const char *carried, const char *name)
 {
@@ -23,4 +24,9 @@ struct data_path data_made(const char *name)
 struct data_path data_stored(const char *name)
 {
     return find(DATA_STORED, "stored", name);
+}
+
+bool data_fifo(const char *path)
+{
+    return mkfifo(path, 0600) == 0;
 }

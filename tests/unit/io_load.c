@@ -7,6 +7,7 @@
 #include "core/stream.h"
 #include "io/gguf.h"
 #include "io/io.h"
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <dirent.h>
@@ -331,6 +332,10 @@ static void test_what_is_no_file(void **state)
     assert_fails(ERR_RUNTIME, source_open(&src, "."));
     assert_fails(ERR_RUNTIME, source_open(&src, "no such file"));
     assert_non_null(strstr(err_text(), "no such file: No such file"));
+    assert_true(data_fifo("io_load.fifo"));
+    assert_fails(ERR_RUNTIME, source_open(&src, "io_load.fifo")); /* and does not wait */
+    assert_non_null(strstr(err_text(), "io_load.fifo: not a regular file"));
+    unlink("io_load.fifo");
     int full = open("/dev/full", O_WRONLY);
     if (full >= 0) {
         close(full);

@@ -1,11 +1,13 @@
 #include "core/json.h"
 
 #include "core/mem.h"
+#include "support/data.h"
 #include "support/testing.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct json_doc *parse(const char *text)
 {
@@ -198,6 +200,27 @@ static void test_files(void **state)
     assert_fails(ERR_RUNTIME, json_load(&doc, "/"));
 }
 
+/* What has no end, or waits for a writer, is no file; nor is what nobody can hold. */
+static void test_no_files(void **state)
+{
+    struct json_doc *doc = NULL;
+
+    (void)state;
+    assert_fails(ERR_RUNTIME, json_load(&doc, "/dev/zero"));
+    assert_non_null(strstr(err_text(), "/dev/zero: not a regular file"));
+    assert_true(data_fifo("json_test.fifo"));
+    assert_fails(ERR_RUNTIME, json_load(&doc, "json_test.fifo"));
+    assert_non_null(strstr(err_text(), "json_test.fifo: not a regular file"));
+    remove("json_test.fifo");
+    FILE *f = fopen("json_test.json", "wb");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), (off_t)JSON_MAX_BYTES + 1), 0);
+    assert_int_equal(fclose(f), 0);
+    assert_fails(ERR_RUNTIME, json_load(&doc, "json_test.json"));
+    assert_non_null(strstr(err_text(), "json_test.json: 268435457 bytes are more than"));
+    remove("json_test.json");
+}
+
 static void test_no_memory_is_an_error(void **state)
 {
     struct json_doc *doc = NULL;
@@ -252,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_broken_text_is_refused),
         cmocka_unit_test(test_depth_is_limited),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_no_files),
         cmocka_unit_test(test_no_memory_is_an_error),
         cmocka_unit_test(test_large_objects),
     };

@@ -1,7 +1,6 @@
 #include "backend/vulkan/pipeline_cache.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "backend/vulkan/device.h"
+#include "core/file.h"
 #include "core/gate.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -108,17 +108,18 @@ static void *read_file(size_t *size, const char **why)
 {
     struct file_header h;
     void *data = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t length;
+    int fd;
 
     *why = NULL;
-    if (fd < 0) {
+    if (file_open(&fd, &length, path) != ERR_OK) {
         if (errno != ENOENT && errno != ENOTDIR)
             *why = "cannot be read";
         return NULL;
     }
     *why = "is not a pipeline cache";
     if (!read_all(fd, &h, sizeof h) || memcmp(h.magic, FILE_MAGIC, sizeof h.magic) != 0 ||
-        h.size > FILE_MAX)
+        h.size > FILE_MAX || h.size > length)
         goto out;
     *why = "is damaged";
     data = mem_alloc(h.size);
