@@ -2,6 +2,8 @@
 
 #include "core/clock.h"
 #include "core/eval.h"
+#include "core/log.h"
+#include "core/stream.h"
 
 static double seconds_since(int64_t ns)
 {
@@ -168,17 +170,20 @@ out:
 static enum err submit(struct arr **token, const struct lm_generation *g, struct arr *newest,
                        const struct history *h)
 {
-    struct arr *tokens = newest ? arr_ref(newest) : NULL, *recent = NULL;
+    struct arr *tokens = newest ? arr_ref(newest) : NULL, *recent = NULL, *next = NULL;
     enum err err = ERR_OK;
 
     if (!tokens)
         TRY(tokens_of(&tokens, g->prompt + g->n_prompt - 1, 1));
     TRY(history_array(&recent, h, newest, g->stream));
-    TRY(generate_step(token, g, tokens, recent));
+    TRY(generate_step(&next, g, tokens, recent));
     arr_unref(&tokens); /* the graph alone holds its inputs now */
     arr_unref(&recent);
-    err = eval_arrays(token, 1, true);
+    TRY(eval_arrays(&next, 1, true));
+    *token = next;
+    next = NULL;
 out:
+    arr_unref(&next);
     arr_unref(&tokens);
     arr_unref(&recent);
     return err;
@@ -248,6 +253,21 @@ out:
     return err;
 }
 
+/* After a failure: what the cache holds may never have been computed, and what else is on its way
+ * may fail, too. All of it is waited for, so that nobody meets this error again. */
+static enum err give_up(const struct lm_generation *g, enum err err)
+{
+    struct err_note first = { 0 };
+
+    err_note_take(&first, err);
+    if (g->decoder)
+        decoder_fini(g->decoder);
+    cache_reset(g->cache);
+    if (strm_synchronize(g->stream) != ERR_OK)
+        log_line(LOG_DEBUG, "after a failure: %s", err_text());
+    return err_note_raise(&first);
+}
+
 enum err generate(struct lm_stats *st, const struct lm_generation *g)
 {
     struct history h = { 0 };
@@ -257,7 +277,8 @@ enum err generate(struct lm_stats *st, const struct lm_generation *g)
     enum err err;
 
     *st = (struct lm_stats){ .prompt_tokens = g->n_prompt };
-    TRY(check(g));
+    if ((err = check(g)) != ERR_OK)
+        return err;
     TRY(history_init(&h, g));
     if (g->on_prompt)
         go_on = g->on_prompt(0, g->n_prompt, g->data);
@@ -273,5 +294,5 @@ enum err generate(struct lm_stats *st, const struct lm_generation *g)
 out:
     arr_unref(&token);
     mem_free(h.ids);
-    return err;
+    return err ? give_up(g, err) : ERR_OK;
 }

@@ -35,7 +35,7 @@ struct lm_stats {
 
 /* Runs the prompt, then token by token; the next one is on its way before the last one is given to
  * on_token. The cache then holds the prompt and the tokens that were given out, but for the last
- * one where the length ended it. */
+ * one where the length ended it. After a failure it is empty, and nothing is in flight. */
 MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation *g);
 
 /* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */

@@ -132,7 +132,8 @@ static bool pour(struct outlet *o, bool is_end)
         n -= held_back(o);
     if (n && !o->r->on_text(o->text.v, n, o->r->data))
         go_on = false;
-    memmove(o->text.v, o->text.v + n, o->text.n - n);
+    if (n)
+        memmove(o->text.v, o->text.v + n, o->text.n - n);
     o->text.n = stop < o->text.n ? 0 : o->text.n - n;
     return go_on;
 }
