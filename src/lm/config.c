@@ -3,154 +3,373 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lm/config_numbers.h"
+
+#define LLAMA                                                                                      \
+    .reads_mlp_bias = true, .reads_rope_traditional = true, .reads_layer_types = true,             \
+    .may_omit_tied = true, .rope_base = 1e4
+
 static const struct lm_arch archs[] = {
-    { "qwen3", .has_qk_norm = true },
-    { "qwen3_moe", .has_qk_norm = true, .has_experts = true },
-    { "qwen2", .has_qkv_bias = true },
-    { "llama" },
-    { "mistral" },
+    { "qwen3", "qwen3", .has_qk_norm = true },
+    { "qwen3_moe", "qwen3moe", .has_qk_norm = true, .has_experts = true },
+    { "qwen2", "qwen2", .has_qkv_bias = true, .reads_rope_traditional = true, .may_omit_tied = true,
+      .rope_base = 1e6 },
+    { "llama", "llama", .gguf_traditional = true, LLAMA },
+    { "mistral", NULL, LLAMA },
 };
 
-const struct lm_arch *config_arch(const char *model_type)
+static const char *arch_name(const struct lm_arch *a, bool is_gguf)
+{
+    return is_gguf ? a->gguf : a->model_type;
+}
+
+static const struct lm_arch *find_arch(const char *name, bool is_gguf)
 {
     char known[128] = "";
 
     for (size_t i = 0; i < ARRAY_LEN(archs); i++) {
-        if (strcmp(archs[i].model_type, model_type) == 0)
+        const char *its = arch_name(&archs[i], is_gguf);
+        if (!its)
+            continue;
+        if (strcmp(its, name) == 0)
             return &archs[i];
         size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", archs[i].model_type);
+        snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", its);
     }
-    err_set(ERR_ARG, "model_type '%s' is not supported; known are %s", model_type, known);
+    err_set(ERR_ARG, "%s '%.60s' is not supported; known are %s",
+            is_gguf ? "general.architecture" : "model_type", name, known);
     return NULL;
 }
 
-/* ---- typed members ---- */
-
-/* A whole number in [0, 2^31) with a default, or, if that is negative, in [1, 2^31). */
-static enum err get_size(int32_t *out, struct json o, const char *key, int64_t value)
+const struct lm_arch *config_arch(const char *model_type)
 {
-    bool is_needed = value < 0;
-    enum err err;
+    return find_arch(model_type, false);
+}
 
-    TRY(is_needed ? json_get_int(&value, o, key) : json_opt_int(&value, o, key));
-    if (value < !!is_needed || value > INT32_MAX)
-        return json_fail(json_find(o, key), "%lld is out of range", (long long)value);
-    *out = (int32_t)value;
+const struct lm_arch *config_arch_gguf(const char *name)
+{
+    return find_arch(name, true);
+}
+
+/* ---- numbers ---- */
+
+/* Objects in which a number may stand; the first that has it counts, and others must not say
+ * something else. */
+struct places {
+    struct lm_number_source base;
+    struct json in[3];
+};
+
+static struct json find_number(const struct places *p, const struct lm_number *n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(p->in); i++) {
+        struct json v = json_find(p->in[i], n->key);
+        if (json_kind(v) > JSON_NULL)
+            return v;
+    }
+    return (struct json){ 0 };
+}
+
+static enum err get_number(const struct lm_number_source *s, const struct lm_number *n,
+                           double *value, bool *found)
+{
+    const struct places *p = (const struct places *)s;
+    struct json first = find_number(p, n);
+    enum err err = ERR_OK;
+
+    *found = first.node != NULL;
+    if (!*found)
+        return ERR_OK;
+    TRY(json_number(value, first));
+    for (size_t i = 0; i < ARRAY_LEN(p->in); i++) {
+        double other = *value;
+        TRY(json_opt_number(&other, p->in[i], n->key));
+        if (other != *value)
+            return json_fail(first, "there is %.10g and, elsewhere, %.10g", *value, other);
+    }
 out:
     return err;
 }
 
-static enum err get_float(float *out, struct json o, const char *key, double value)
+static enum err fail_number(const struct lm_number_source *s, const struct lm_number *n,
+                            const char *what)
 {
+    const struct places *p = (const struct places *)s;
+    struct json v = find_number(p, n);
+
+    return v.node ? json_fail(v, "%s", what) : json_fail(p->in[0], "%s: %s", n->key, what);
+}
+
+static struct places places_of(struct json a, struct json b, struct json c)
+{
+    return (struct places){ { get_number, fail_number }, { a, b, c } };
+}
+
+static struct places place_of(struct json o)
+{
+    return places_of(o, (struct json){ 0 }, (struct json){ 0 });
+}
+
+/* ---- what is not supported and would change the result ---- */
+
+static enum err refuse_true(struct json o, const char *key)
+{
+    bool value = false;
+    enum err err = json_opt_bool(&value, o, key);
+
+    return !err && value ? json_fail(json_find(o, key), "it is not supported") : err;
+}
+
+static enum err refuse_other(struct json o, const char *key, double wanted)
+{
+    double value = wanted;
     enum err err = json_opt_number(&value, o, key);
 
-    *out = (float)value;
+    return !err && value != wanted ? json_fail(json_find(o, key), "%g is not supported", value)
+                                   : err;
+}
+
+static enum err refuse_entries(struct json o)
+{
+    static const char *const flags[] = { "use_sliding_window", "use_mrope",
+                                         "quantize_activations" };
+    const char *act = "silu", *file = NULL;
+    enum err err;
+
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        TRY(refuse_true(o, flags[i]));
+    TRY(refuse_other(o, "partial_rotary_factor", 1));
+    TRY(json_opt_string(&act, o, "hidden_act"));
+    if (strcmp(act, "silu") != 0 && strcmp(act, "swish") != 0)
+        TRY(json_fail(json_find(o, "hidden_act"), "'%.60s' is not supported; silu is", act));
+    TRY(json_opt_string(&file, o, "model_file"));
+    if (file)
+        err = json_fail(json_find(o, "model_file"), "a model with a program of its own");
+out:
     return err;
 }
 
-/* ---- parts ---- */
+/* ---- positions ---- */
+
+/* Base and factor of "dynamic" change beyond the context only, where nothing is generated. */
+static const struct {
+    const char *name;
+    enum lm_rope_kind kind;
+    bool has_factor;
+} rope_kinds[] = {
+    { "default", LM_ROPE_PLAIN, false },      { "dynamic", LM_ROPE_PLAIN, true },
+    { "linear", LM_ROPE_LINEAR, true },       { "llama3", LM_ROPE_LLAMA3, true },
+    { "yarn", LM_ROPE_YARN, true },           { "deepseek_yarn", LM_ROPE_YARN, true },
+    { "telechat3-yarn", LM_ROPE_YARN, true },
+};
 
 static enum err read_rope_kind(struct lm_rope *r, struct json scaling)
 {
-    static const struct {
-        const char *name;
-        enum lm_rope_kind kind;
-    } kinds[] = { { "default", LM_ROPE_PLAIN },
-                  { "linear", LM_ROPE_LINEAR },
-                  { "llama3", LM_ROPE_LLAMA3 },
-                  { "yarn", LM_ROPE_YARN } };
     const char *name = "default";
+    char known[128] = "";
     enum err err;
 
-    TRY(json_opt_string(&name, scaling, "type"));
     TRY(json_opt_string(&name, scaling, "rope_type"));
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0) {
-            r->kind = kinds[i].kind;
-            return ERR_OK;
-        }
-    err = json_fail(scaling,
-                    "rope type '%s' is not supported; known are default, linear, llama3, "
-                    "yarn",
-                    name);
+    TRY(json_opt_string(&name, scaling, "type"));
+    for (size_t i = 0; i < ARRAY_LEN(rope_kinds); i++) {
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", rope_kinds[i].name);
+        if (strcmp(rope_kinds[i].name, name) != 0)
+            continue;
+        r->kind = rope_kinds[i].kind;
+        if (rope_kinds[i].has_factor && json_kind(json_find(scaling, "factor")) <= JSON_NULL)
+            return json_fail(scaling, "\"factor\" is missing");
+        return ERR_OK;
+    }
+    err = json_fail(scaling, "rope type '%.60s' is not supported; known are %s", name, known);
 out:
     return err;
 }
 
 static enum err read_rope(struct lm_config *c, struct json o)
 {
-    struct lm_rope *r = &c->rope;
-    struct json scaling = json_find(o, "rope_scaling");
+    struct json scaling = json_find(o, "rope_scaling"), newer = json_find(o, "rope_parameters");
+    struct places p = places_of(o, scaling, newer);
     enum err err;
 
+    TRY(numbers_read(c, LM_NUMBERS_ROPE, &p.base));
+    if (!c->rope.base && !(c->rope.base = (float)c->arch->rope_base))
+        TRY(json_fail(o, "\"rope_theta\" is missing"));
+    if (c->arch->reads_rope_traditional)
+        TRY(json_opt_bool(&c->rope.traditional, o, "rope_traditional"));
     /* Newer files keep base and scaling together. */
-    if (json_kind(json_find(o, "rope_parameters")) == JSON_OBJECT)
-        scaling = json_find(o, "rope_parameters");
-    TRY(get_float(&r->base, o, "rope_theta", 10000));
-    TRY(json_opt_bool(&r->traditional, o, "rope_traditional"));
+    if (json_kind(scaling) != JSON_OBJECT)
+        scaling = newer;
     if (json_kind(scaling) != JSON_OBJECT)
         goto out;
-    TRY(read_rope_kind(r, scaling));
-    TRY(get_float(&r->base, scaling, "rope_theta", (double)r->base));
-    TRY(get_float(&r->factor, scaling, "factor", 1));
-    TRY(get_float(&r->low_freq_factor, scaling, "low_freq_factor", 1));
-    TRY(get_float(&r->high_freq_factor, scaling, "high_freq_factor", 4));
-    TRY(get_float(&r->beta_fast, scaling, "beta_fast", 32));
-    TRY(get_float(&r->beta_slow, scaling, "beta_slow", 1));
-    TRY(get_float(&r->mscale, scaling, "mscale", 1));
-    TRY(get_float(&r->mscale_all_dim, scaling, "mscale_all_dim", 0));
-    TRY(get_size(&r->original_context, scaling, "original_max_position_embeddings",
-                 r->kind == LM_ROPE_LLAMA3 ? 8192 : 4096));
+    TRY(read_rope_kind(&c->rope, scaling));
+    TRY(refuse_other(scaling, "partial_rotary_factor", 1));
+    if (json_kind(json_find(scaling, "attention_factor")) > JSON_NULL)
+        TRY(json_fail(json_find(scaling, "attention_factor"), "it is not supported"));
+    p = place_of(scaling);
+    TRY(numbers_read(c, LM_NUMBERS_SCALING, &p.base));
+    err = numbers_check_scaling(c, &p.base);
 out:
     return err;
 }
 
+/* ---- packing ---- */
+
+static const struct {
+    const char *name;
+    int32_t bits, group_size;
+    bool is_fixed; /* nothing else is possible */
+} modes[] = {
+    { "affine", 4, 64, false },
+    { "mxfp4", 4, 32, true },
+    { "mxfp8", 8, 32, true },
+    { "nvfp4", 4, 16, true },
+};
+
+static enum err check_quant(const struct lm_quant *q, struct json o, size_t mode)
+{
+    if (q->bits >= 1 && q->bits <= 8 && q->group_size >= 1 && q->group_size <= 1024 &&
+        (!modes[mode].is_fixed ||
+         (q->bits == modes[mode].bits && q->group_size == modes[mode].group_size)))
+        return ERR_OK;
+    return json_fail(o, "mode %s with %d bits in groups of %d is not supported", q->mode, q->bits,
+                     q->group_size);
+}
+
+static enum err read_int32(int32_t *out, struct json o, const char *key)
+{
+    int64_t value = *out;
+    enum err err = json_opt_int(&value, o, key);
+
+    if (!err && (value < INT32_MIN || value > INT32_MAX))
+        err = json_fail(json_find(o, key), "%lld is out of range", (long long)value);
+    if (!err)
+        *out = (int32_t)value;
+    return err;
+}
+
+/* What a mode does without is its own. */
 static enum err read_quant(struct lm_quant *q, struct json o)
 {
     const char *mode = "affine";
     enum err err;
 
-    TRY(get_size(&q->bits, o, "bits", -1));
-    TRY(get_size(&q->group_size, o, "group_size", -1));
     TRY(json_opt_string(&mode, o, "mode"));
-    if (strlen(mode) >= sizeof q->mode)
-        return json_fail(o, "unknown quantization mode '%s'", mode);
-    strcpy(q->mode, mode);
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        if (strcmp(modes[i].name, mode) != 0)
+            continue;
+        q->bits = modes[i].bits;
+        q->group_size = modes[i].group_size;
+        strcpy(q->mode, mode);
+        TRY(read_int32(&q->bits, o, "bits"));
+        TRY(read_int32(&q->group_size, o, "group_size"));
+        return check_quant(q, o, i);
+    }
+    err = json_fail(o, "unknown quantization mode '%.60s'", mode);
 out:
     return err;
 }
 
+/* MLX's own entry, else one that other tools share with it. */
 static struct json quantization(const struct lm_config *c)
 {
     struct json o = json_find(json_root(c->doc), "quantization");
 
-    return json_kind(o) == JSON_OBJECT ? o : json_find(json_root(c->doc), "quantization_config");
+    return json_kind(o) > JSON_NULL ? o : json_find(json_root(c->doc), "quantization_config");
 }
 
-enum err config_quant(struct lm_quant *out, const struct lm_config *c, const char *module)
+static enum err read_quantization(struct lm_config *c)
+{
+    struct json o = quantization(c), bits = json_find(o, "bits");
+    const char *method = NULL;
+    enum err err;
+
+    if (json_kind(o) <= JSON_NULL)
+        return ERR_OK;
+    if (json_kind(o) != JSON_OBJECT)
+        return json_fail(o, "expected an object");
+    if (json_kind(json_find(json_root(c->doc), "quantization")) <= JSON_NULL) {
+        TRY(json_opt_string(&method, o, "quant_method"));
+        for (size_t i = 0; i < ARRAY_LEN(modes) && method; i++)
+            if (modes[i].is_fixed && strcmp(modes[i].name, method) == 0) {
+                c->quant = (struct lm_quant){ modes[i].group_size, modes[i].bits, "" };
+                strcpy(c->quant.mode, method);
+                return ERR_OK;
+            }
+        if (method)
+            return json_fail(json_find(o, "quant_method"), "'%.60s' is not supported", method);
+    }
+    if (json_kind(bits) <= JSON_NULL || json_kind(json_find(o, "group_size")) <= JSON_NULL)
+        return json_fail(o, "\"bits\" or \"group_size\" is missing");
+    err = read_quant(&c->quant, o);
+out:
+    return err;
+}
+
+enum err config_quant(struct lm_quant *out, bool *is_own, const struct lm_config *c,
+                      const char *module)
 {
     struct json own = c->doc ? json_find(quantization(c), module) : (struct json){ 0 };
+    bool is_packed = true;
+    enum err err = ERR_OK;
 
     *out = c->quant;
+    if (is_own)
+        *is_own = json_kind(own) != JSON_ABSENT;
     if (json_kind(own) == JSON_OBJECT)
-        return read_quant(out, own);
-    return ERR_OK;
+        err = read_quant(out, own);
+    else if (json_kind(own) != JSON_ABSENT)
+        err = json_bool(&is_packed, own);
+    if (!is_packed)
+        out->bits = 0;
+    return err;
 }
 
-static enum err read_ints(struct lm_config *c, struct json v, bool is_eos)
+/* ---- layers ---- */
+
+static enum err read_layer_types(struct lm_config *c, struct json o)
+{
+    struct json types = json_find(o, "layer_types");
+    struct places p = place_of(o);
+    bool has_window = false;
+    size_t i = 0;
+    enum err err = ERR_OK;
+
+    if (json_kind(types) <= JSON_NULL)
+        return ERR_OK;
+    if (json_count(types) != (size_t)c->layers)
+        return json_fail(types, "it has %zu entries for %d layers", json_count(types), c->layers);
+    JSON_EACH(type, types)
+    {
+        const char *name;
+        TRY(json_string(&name, type));
+        bool is_window = strcmp(name, "sliding_attention") == 0;
+        if ((!is_window && strcmp(name, "full_attention") != 0) ||
+            (is_window && !c->arch->reads_layer_types))
+            return json_fail(types, "'%.60s' is not supported for a %s", name, c->arch->model_type);
+        if (is_window)
+            c->layer_flags.v[i] |= LM_LAYER_WINDOW;
+        has_window |= is_window;
+        i++;
+    }
+    if (has_window)
+        err = numbers_read(c, LM_NUMBERS_WINDOW, &p.base);
+out:
+    return err;
+}
+
+static enum err read_dense_layers(struct lm_config *c, struct json list)
 {
     int64_t n;
     enum err err = ERR_OK;
 
-    if (json_kind(v) == JSON_NUMBER) {
-        TRY(json_int(&n, v));
-        return VEC_PUSH(&c->eos, (int32_t)n);
-    }
-    JSON_EACH(item, v)
+    if (json_kind(list) > JSON_NULL && json_kind(list) != JSON_ARRAY)
+        return json_fail(list, "expected an array");
+    JSON_EACH(item, list)
     {
         TRY(json_int(&n, item));
-        TRY(is_eos ? VEC_PUSH(&c->eos, (int32_t)n) : VEC_PUSH(&c->dense_layers, (int32_t)n));
+        if (n >= 0 && n < c->layers)
+            c->layer_flags.v[n] |= LM_LAYER_DENSE;
     }
 out:
     return err;
@@ -158,40 +377,49 @@ out:
 
 static enum err read_experts(struct lm_config *c, struct json o)
 {
+    struct places p = place_of(o);
     enum err err = ERR_OK;
 
     if (!c->arch->has_experts)
         return ERR_OK;
-    TRY(get_size(&c->experts, o, "num_experts", -1));
-    TRY(get_size(&c->experts_per_token, o, "num_experts_per_tok", -1));
-    TRY(get_size(&c->expert_intermediate, o, "moe_intermediate_size", -1));
-    TRY(get_size(&c->sparse_step, o, "decoder_sparse_step", 1));
+    TRY(numbers_read(c, LM_NUMBERS_EXPERTS, &p.base));
+    TRY(numbers_check_experts(c, &p.base));
     TRY(json_opt_bool(&c->normalise_scores, o, "norm_topk_prob"));
-    TRY(read_ints(c, json_find(o, "mlp_only_layers"), false));
-    if (c->experts_per_token > c->experts)
-        err = json_fail(json_find(o, "num_experts_per_tok"), "more than num_experts");
+    err = read_dense_layers(c, json_find(o, "mlp_only_layers"));
 out:
     return err;
 }
 
+/* ---- all of it ---- */
+
 static enum err read_sizes(struct lm_config *c, struct json o)
 {
+    struct places p = place_of(o);
     enum err err;
 
-    TRY(get_size(&c->hidden, o, "hidden_size", -1));
-    TRY(get_size(&c->layers, o, "num_hidden_layers", -1));
-    TRY(get_size(&c->intermediate, o, "intermediate_size", -1));
-    TRY(get_size(&c->heads, o, "num_attention_heads", -1));
-    TRY(get_size(&c->kv_heads, o, "num_key_value_heads", c->heads));
-    TRY(get_size(&c->head_dim, o, "head_dim", c->hidden / c->heads));
-    TRY(get_size(&c->vocab, o, "vocab_size", -1));
-    TRY(get_size(&c->context, o, "max_position_embeddings", INT32_MAX));
-    TRY(get_float(&c->norm_eps, o, "rms_norm_eps", 1e-6));
-    if (c->kv_heads < 1 || c->heads % c->kv_heads)
-        err = json_fail(json_find(o, "num_key_value_heads"), "%d heads are not a multiple of %d",
-                        c->heads, c->kv_heads);
-    else if (c->head_dim < 2 || c->head_dim % 2)
-        err = json_fail(json_find(o, "head_dim"), "%d is not a positive even number", c->head_dim);
+    TRY(numbers_read(c, LM_NUMBERS_MODEL, &p.base));
+    TRY(numbers_read(c, LM_NUMBERS_VOCABULARY, &p.base));
+    TRY(numbers_check_model(c, &p.base));
+    TRY(VEC_RESERVE(&c->layer_flags, (size_t)c->layers));
+    memset(c->layer_flags.v, 0, (size_t)c->layers);
+    c->layer_flags.n = (size_t)c->layers;
+out:
+    return err;
+}
+
+static enum err read_flags(struct lm_config *c, struct json o)
+{
+    enum err err = ERR_OK;
+
+    c->tied = true; /* a file that unties the head says so */
+    TRY(json_opt_bool(&c->tied, o, "tie_word_embeddings"));
+    if (!c->arch->may_omit_tied && json_kind(json_find(o, "tie_word_embeddings")) <= JSON_NULL)
+        TRY(json_fail(o, "\"tie_word_embeddings\" is missing"));
+    c->attention_bias = c->arch->has_qkv_bias;
+    if (!c->arch->has_qkv_bias)
+        TRY(json_opt_bool(&c->attention_bias, o, "attention_bias"));
+    if (c->arch->reads_mlp_bias)
+        TRY(json_opt_bool(&c->mlp_bias, o, "mlp_bias"));
 out:
     return err;
 }
@@ -208,17 +436,13 @@ enum err config_read(struct lm_config *c, struct json_doc *doc)
         err = ERR_ARG;
         goto out;
     }
+    TRY(refuse_entries(o));
     TRY(read_sizes(c, o));
-    c->tied = true; /* a file that unties the head says so */
-    TRY(json_opt_bool(&c->tied, o, "tie_word_embeddings"));
-    c->attention_bias = c->arch->has_qkv_bias;
-    TRY(json_opt_bool(&c->attention_bias, o, "attention_bias"));
-    TRY(json_opt_bool(&c->mlp_bias, o, "mlp_bias"));
+    TRY(read_flags(c, o));
     TRY(read_rope(c, o));
+    TRY(read_layer_types(c, o));
     TRY(read_experts(c, o));
-    TRY(read_ints(c, json_find(o, "eos_token_id"), true));
-    if (json_kind(quantization(c)) == JSON_OBJECT)
-        TRY(read_quant(&c->quant, quantization(c)));
+    err = read_quantization(c);
 out:
     return err;
 }
@@ -240,15 +464,22 @@ out:
 
 void config_fini(struct lm_config *c)
 {
-    VEC_FINI(&c->dense_layers);
-    VEC_FINI(&c->eos);
+    VEC_FINI(&c->layer_flags);
     json_destroy(&c->doc);
+}
+
+static bool has_flag(const struct lm_config *c, int layer, int flag)
+{
+    return (size_t)layer < c->layer_flags.n && c->layer_flags.v[layer] & flag;
 }
 
 bool config_is_sparse(const struct lm_config *c, int layer)
 {
-    for (size_t i = 0; i < c->dense_layers.n; i++)
-        if (c->dense_layers.v[i] == layer)
-            return false;
-    return c->experts > 0 && (layer + 1) % c->sparse_step == 0;
+    return c->experts > 0 && !has_flag(c, layer, LM_LAYER_DENSE) &&
+           (layer + 1) % c->sparse_step == 0;
+}
+
+bool config_has_window(const struct lm_config *c, int layer)
+{
+    return has_flag(c, layer, LM_LAYER_WINDOW);
 }

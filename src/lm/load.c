@@ -14,12 +14,12 @@ struct loader {
 };
 
 static enum err get(struct loader *l, struct arr **out, const char *module, const char *part,
-                    const struct shp *shape)
+                    const struct lm_tensor *want)
 {
     char name[NAME_LENGTH];
 
     snprintf(name, sizeof name, "%s.%s", module, part);
-    return weights_get(out, l->src, name, shape);
+    return weights_get(out, l->src, name, want);
 }
 
 static bool has(struct loader *l, const char *module, const char *part)
@@ -36,48 +36,72 @@ struct matrix {
     bool has_bias;
 };
 
-static struct shp matrix_shape(const struct matrix *m, int32_t columns)
+static struct lm_tensor matrix_tensor(const struct matrix *m, int32_t columns, enum lm_element e)
 {
     if (m->experts)
-        return (struct shp){ .ndim = 3, .d = { m->experts, m->out, columns } };
-    return (struct shp){ .ndim = 2, .d = { m->out, columns } };
+        return (struct lm_tensor){ { .ndim = 3, .d = { m->experts, m->out, columns } }, e };
+    return (struct lm_tensor){ { .ndim = 2, .d = { m->out, columns } }, e };
+}
+
+/* How the module's weights are packed. The files say whether they are; the config has to agree
+ * where it has an entry for this module. */
+static enum err find_packing(struct loader *l, struct lm_quant *q, const char *module)
+{
+    bool is_packed = has(l, module, "scales"), is_own = false;
+    enum err err;
+
+    *q = (struct lm_quant){ 0 };
+    if (is_packed && l->src->quant)
+        return l->src->quant(l->src, q, module);
+    TRY(config_quant(q, &is_own, l->c, module));
+    if (is_own && is_packed != (q->bits != 0))
+        err = err_set(ERR_ARG, "%s: the config says that it is %spacked, but it has %s scales",
+                      module, is_packed ? "not " : "", is_packed ? "" : "no");
+    else if (!is_packed)
+        q->bits = 0;
+out:
+    return err;
 }
 
 static enum err load_packed(struct loader *l, struct lm_linear *w, const char *module,
                             const struct matrix *m)
 {
+    const struct lm_quant *q = &w->quant;
+    bool is_affine = strcmp(q->mode, "affine") == 0;
     enum err err;
 
-    TRY(l->src->quant ? l->src->quant(l->src, &w->quant, module)
-                      : config_quant(&w->quant, l->c, module));
-    const struct lm_quant *q = &w->quant;
-    if (q->bits < 1 || q->bits > 8 || q->group_size < 1 || m->in % q->group_size) {
-        err = err_set(ERR_ARG,
-                      "%s: rows of %d cannot be packed with %d bits in groups of %d; config and "
-                      "weights disagree",
-                      module, m->in, q->bits, q->group_size);
-        goto out;
-    }
-    struct shp words = matrix_shape(m, (int32_t)((int64_t)m->in * q->bits / 32));
-    struct shp scales = matrix_shape(m, m->in / q->group_size);
+    if (q->bits < 1 || q->bits > 8 || q->group_size < 1 || m->in % q->group_size ||
+        (int64_t)m->in * q->bits % 32)
+        return err_set(ERR_ARG,
+                       "%s: rows of %d cannot be packed with %d bits in groups of %d; config and "
+                       "weights disagree",
+                       module, m->in, q->bits, q->group_size);
+    struct lm_tensor words =
+        matrix_tensor(m, (int32_t)((int64_t)m->in * q->bits / 32), LM_ELEMENT_WORD);
+    struct lm_tensor scales =
+        matrix_tensor(m, m->in / q->group_size, is_affine ? LM_ELEMENT_REAL : LM_ELEMENT_SCALE);
     TRY(get(l, &w->weight, module, "weight", &words));
     TRY(get(l, &w->scales, module, "scales", &scales));
-    if (has(l, module, "biases"))
+    if (is_affine)
         TRY(get(l, &w->biases, module, "biases", &scales));
 out:
     return err;
 }
 
+static struct lm_tensor vector_tensor(int32_t n)
+{
+    return (struct lm_tensor){ { .ndim = 1, .d = { n } }, LM_ELEMENT_REAL };
+}
+
 static enum err load_linear(struct loader *l, struct lm_linear *w, const char *module,
                             const struct matrix *m)
 {
-    struct shp whole = matrix_shape(m, m->in), bias = { .ndim = 1, .d = { m->out } };
+    struct lm_tensor whole = matrix_tensor(m, m->in, LM_ELEMENT_REAL), bias = vector_tensor(m->out);
     enum err err;
 
-    if (has(l, module, "scales"))
-        TRY(load_packed(l, w, module, m));
-    else
-        TRY(get(l, &w->weight, module, "weight", &whole));
+    TRY(find_packing(l, &w->quant, module));
+    TRY(w->quant.bits ? load_packed(l, w, module, m)
+                      : get(l, &w->weight, module, "weight", &whole));
     if (m->has_bias)
         TRY(get(l, &w->bias, module, "bias", &bias));
 out:
@@ -86,7 +110,9 @@ out:
 
 static enum err load_norm(struct loader *l, struct arr **out, const char *module, int32_t size)
 {
-    return get(l, out, module, "weight", &(struct shp){ .ndim = 1, .d = { size } });
+    struct lm_tensor want = vector_tensor(size);
+
+    return get(l, out, module, "weight", &want);
 }
 
 /* "model.layers.N." and the rest. */
@@ -206,8 +232,10 @@ enum err model_new(struct lm_model **out, struct lm_config *config, struct lm_we
     m->layer = mem_alloc_array((size_t)m->config.layers, sizeof *m->layer);
     if (!m->layer)
         goto out;
+    TRY(load_weights(m, src)); /* whose shapes agree with the config from here on */
     TRY(rope_prepare(m, src));
-    TRY(load_weights(m, src));
+    if (src->check_read)
+        TRY(src->check_read(src, &m->config));
     *out = m;
     m = NULL;
 out:

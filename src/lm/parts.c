@@ -9,12 +9,13 @@ static enum err open_folder(struct parts *p, const char *path, enum parts_wanted
 {
     enum err err = ERR_OK;
 
+    /* The config first: a kind of model that is not supported explains all the rest. */
+    if (wanted & PARTS_MODEL)
+        TRY(config_load(&p->config, path));
     if (wanted & PARTS_TOKENIZER)
         TRY(tok_load(&p->tok, path));
-    if (wanted & PARTS_MODEL) {
-        TRY(config_load(&p->config, path));
+    if (wanted & PARTS_MODEL)
         TRY(weights_open_folder(&p->weights, path, s));
-    }
 out:
     return err;
 }
@@ -28,12 +29,12 @@ static enum err open_file(struct parts *p, const char *path, enum parts_wanted w
 
     TRY(source_open(&src, path));
     TRY(gguf_load(&g, src, s));
+    if (wanted & PARTS_MODEL)
+        TRY(gguf_config(&p->config, &g));
     if (wanted & PARTS_TOKENIZER)
         TRY(gguf_tokenizer(&p->tok, &g));
-    if (wanted & PARTS_MODEL) {
-        TRY(gguf_config(&p->config, &g));
+    if (wanted & PARTS_MODEL)
         TRY(weights_from_gguf(&p->weights, &g, path, s));
-    }
 out:
     source_unref(&src);
     gguf_fini(&g);

@@ -49,7 +49,8 @@ static enum err scale_by_factors(float *freqs, int n, struct lm_weights *src)
     const void *p;
     enum err err;
 
-    TRY(weights_get(&factors, src, LM_ROPE_FACTORS_NAME, &(struct shp){ 1, { n } }));
+    TRY(weights_get(&factors, src, LM_ROPE_FACTORS_NAME,
+                    &(struct lm_tensor){ { 1, { n } }, LM_ELEMENT_REAL }));
     if ((enum dtype)factors->dtype != DT_FLOAT32)
         TRY(err_set(ERR_ARG, LM_ROPE_FACTORS_NAME " is not float32"));
     TRY(eval_arrays(&factors, 1, false));

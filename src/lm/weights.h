@@ -15,12 +15,26 @@ struct lm_weights {
                     const struct shp *shape);
     /* How a module that has scales is packed; NULL: as the config says. */
     enum err (*quant)(struct lm_weights *src, struct lm_quant *out, const char *module);
+    /* Fails with the names of tensors that were never asked for; NULL: there are none. */
+    enum err (*check_read)(struct lm_weights *src, const struct lm_config *c);
     void (*destroy)(struct lm_weights *src);
 };
 
-/* The tensor, of exactly this shape. Errors name the tensor and both shapes. */
+/* What a tensor must be. */
+enum lm_element {
+    LM_ELEMENT_REAL,  /* float32, float16 or bfloat16 */
+    LM_ELEMENT_WORD,  /* uint32: packed numbers */
+    LM_ELEMENT_SCALE, /* uint8: scales of the modes that have an exponent for them */
+};
+struct lm_tensor {
+    struct shp shape;
+    enum lm_element element;
+};
+
+/* The tensor, of exactly this shape and kind. Errors name the tensor, and what it is and should be.
+ */
 MUST_CHECK enum err weights_get(struct arr **out, struct lm_weights *src, const char *name,
-                                const struct shp *shape);
+                                const struct lm_tensor *want);
 void weights_destroy(struct lm_weights **src);
 
 /* The safetensors files of a folder: model.safetensors, or the shards that

@@ -5,13 +5,14 @@
 #include "core/json.h"
 #include "io/io.h"
 #include "lm/weights.h"
+#include "lm/weights_list.h"
 
 #define PATH_LENGTH 4096
 
 struct folder_weights {
     struct lm_weights base;
     char *folder;
-    struct io_arrays arrays; /* by name once all files are read */
+    struct weights_list list;
 };
 
 static enum err path_in(char *path, const char *folder, const char *file)
@@ -21,7 +22,8 @@ static enum err path_in(char *path, const char *folder, const char *file)
     return ERR_OK;
 }
 
-static enum err read_file(struct folder_weights *w, const char *file, struct strm *s)
+static enum err read_file(struct io_arrays *out, const char *folder, const char *file,
+                          struct strm *s)
 {
     struct io_arrays found = { 0 };
     struct io_texts metadata = { 0 };
@@ -29,11 +31,11 @@ static enum err read_file(struct folder_weights *w, const char *file, struct str
     char path[PATH_LENGTH];
     enum err err;
 
-    TRY(path_in(path, w->folder, file));
+    TRY(path_in(path, folder, file));
     TRY(source_open(&src, path));
     TRY(io_load_safetensors(&found, &metadata, src, s));
     for (size_t i = 0; i < found.list.n; i++)
-        TRY(io_arrays_add(&w->arrays, found.list.v[i].name, arr_ref(found.list.v[i].arr)));
+        TRY(io_arrays_add(out, found.list.v[i].name, arr_ref(found.list.v[i].arr)));
 out:
     source_unref(&src);
     io_arrays_fini(&found);
@@ -49,7 +51,8 @@ static int by_text(const void *a, const void *b)
 }
 
 /* The index names the file of every tensor; each file is read once. */
-static enum err read_shards(struct folder_weights *w, const char *index, struct strm *s)
+static enum err read_shards(struct io_arrays *out, const char *folder, const char *index,
+                            struct strm *s)
 {
     VEC(const char *) files = { 0 };
     struct json_doc *doc = NULL;
@@ -72,7 +75,7 @@ static enum err read_shards(struct folder_weights *w, const char *index, struct 
         qsort(files.v, files.n, sizeof *files.v, by_text);
     for (size_t i = 0; i < files.n; i++)
         if (i == 0 || strcmp(files.v[i], files.v[i - 1]) != 0)
-            TRY(read_file(w, files.v[i], s));
+            TRY(read_file(out, folder, files.v[i], s));
 out:
     VEC_FINI(&files);
     json_destroy(&doc);
@@ -81,31 +84,16 @@ out:
 
 /* ---- lookup ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct io_array *)a)->name, ((const struct io_array *)b)->name);
-}
-
-static struct arr *find(const struct folder_weights *w, const char *name)
-{
-    struct io_array key = { .name = (char *)name };
-    struct io_array *found =
-        w->arrays.list.n ? bsearch(&key, w->arrays.list.v, w->arrays.list.n, sizeof key, by_name)
-                         : NULL;
-
-    return found ? found->arr : NULL;
-}
-
 static bool folder_has(struct lm_weights *base, const char *name)
 {
-    return find((struct folder_weights *)base, name) != NULL;
+    return weights_list_find(&((struct folder_weights *)base)->list, name) != NULL;
 }
 
 static enum err folder_get(struct lm_weights *base, struct arr **out, const char *name,
                            const struct shp *shape)
 {
     struct folder_weights *w = (struct folder_weights *)base;
-    struct arr *a = find(w, name);
+    struct arr *a = weights_list_take(&w->list, name);
 
     (void)shape;
     if (!a)
@@ -114,11 +102,18 @@ static enum err folder_get(struct lm_weights *base, struct arr **out, const char
     return ERR_OK;
 }
 
+static enum err folder_check_read(struct lm_weights *base, const struct lm_config *c)
+{
+    struct folder_weights *w = (struct folder_weights *)base;
+
+    return weights_list_check_read(&w->list, c, w->folder);
+}
+
 static void folder_destroy(struct lm_weights *base)
 {
     struct folder_weights *w = (struct folder_weights *)base;
 
-    io_arrays_fini(&w->arrays);
+    weights_list_fini(&w->list);
     mem_free(w->folder);
     mem_free(w);
 }
@@ -126,23 +121,25 @@ static void folder_destroy(struct lm_weights *base)
 enum err weights_open_folder(struct lm_weights **out, const char *folder, struct strm *s)
 {
     struct folder_weights *w = mem_alloc(sizeof *w);
+    struct io_arrays arrays = { 0 };
     char index[PATH_LENGTH];
     struct stat st;
     enum err err = ERR_NO_MEMORY;
 
     if (!w)
         return ERR_NO_MEMORY;
-    w->base = (struct lm_weights){ folder_has, folder_get, NULL, folder_destroy };
+    w->base =
+        (struct lm_weights){ folder_has, folder_get, NULL, folder_check_read, folder_destroy };
     if (!(w->folder = mem_strdup(folder)))
         goto out;
     TRY(path_in(index, folder, "model.safetensors.index.json"));
-    TRY(stat(index, &st) == 0 ? read_shards(w, index, s) : read_file(w, "model.safetensors", s));
-    TRY(io_arrays_check_unique(&w->arrays, folder));
-    if (w->arrays.list.n)
-        qsort(w->arrays.list.v, w->arrays.list.n, sizeof *w->arrays.list.v, by_name);
+    TRY(stat(index, &st) == 0 ? read_shards(&arrays, folder, index, s)
+                              : read_file(&arrays, folder, "model.safetensors", s));
+    TRY(weights_list_init(&w->list, &arrays, folder));
     *out = &w->base;
     w = NULL;
 out:
+    io_arrays_fini(&arrays);
     if (w)
         folder_destroy(&w->base);
     return err;

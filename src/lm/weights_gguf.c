@@ -2,14 +2,15 @@
 #include <stdio.h>
 
 #include "lm/gguf_model.h"
+#include "lm/weights_list.h"
 
 #define NAME_LENGTH 192
 
 struct gguf_weights {
     struct lm_weights base;
     char *file;
-    struct io_arrays arrays; /* by name */
-    enum dtype dtype;        /* of the activations */
+    struct weights_list list; /* by the names in the file */
+    enum dtype dtype;         /* of the activations */
     struct strm *s;
 };
 
@@ -68,27 +69,11 @@ static struct gguf_name name_of(const char *name)
     return out;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct io_array *)a)->name, ((const struct io_array *)b)->name);
-}
-
-/* By the name in the file. */
-static struct arr *find(const struct gguf_weights *w, const char *name)
-{
-    struct io_array key = { .name = (char *)name };
-    struct io_array *found =
-        w->arrays.list.n ? bsearch(&key, w->arrays.list.v, w->arrays.list.n, sizeof key, by_name)
-                         : NULL;
-
-    return found ? found->arr : NULL;
-}
-
 /* ---- the source ---- */
 
 static bool gguf_has(struct lm_weights *base, const char *name)
 {
-    return find((struct gguf_weights *)base, name_of(name).text) != NULL;
+    return weights_list_find(&((struct gguf_weights *)base)->list, name_of(name).text) != NULL;
 }
 
 static enum err gguf_get(struct lm_weights *base, struct arr **out, const char *name,
@@ -96,7 +81,7 @@ static enum err gguf_get(struct lm_weights *base, struct arr **out, const char *
 {
     struct gguf_weights *w = (struct gguf_weights *)base;
     struct gguf_name in_file = name_of(name);
-    struct arr *a = find(w, in_file.text);
+    struct arr *a = weights_list_take(&w->list, in_file.text);
 
     (void)shape;
     if (!a)
@@ -116,9 +101,9 @@ static enum err gguf_quant(struct lm_weights *base, struct lm_quant *out, const 
     const struct arr *words, *scales;
 
     snprintf(name, sizeof name, "%s.weight", module);
-    words = find(w, name_of(name).text);
+    words = weights_list_find(&w->list, name_of(name).text);
     snprintf(name, sizeof name, "%s.scales", module);
-    scales = find(w, name_of(name).text);
+    scales = weights_list_find(&w->list, name_of(name).text);
     if (!words || !scales || !words->ndim || !scales->ndim || !scales->shape[scales->ndim - 1])
         return err_set(ERR_ARG, "%s has no packed tensor %s", w->file, module);
     *out =
@@ -128,11 +113,18 @@ static enum err gguf_quant(struct lm_weights *base, struct lm_quant *out, const 
     return ERR_OK;
 }
 
+static enum err gguf_check_read(struct lm_weights *base, const struct lm_config *c)
+{
+    struct gguf_weights *w = (struct gguf_weights *)base;
+
+    return weights_list_check_read(&w->list, c, w->file);
+}
+
 static void gguf_destroy(struct lm_weights *base)
 {
     struct gguf_weights *w = (struct gguf_weights *)base;
 
-    io_arrays_fini(&w->arrays);
+    weights_list_fini(&w->list);
     mem_free(w->file);
     mem_free(w);
 }
@@ -140,10 +132,10 @@ static void gguf_destroy(struct lm_weights *base)
 /* Of the rows that begin everything. */
 static enum err activation_dtype(enum dtype *out, const struct gguf_weights *w)
 {
-    const struct arr *a = find(w, "token_embd.scales");
+    const struct arr *a = weights_list_find(&w->list, "token_embd.scales");
 
     if (!a)
-        a = find(w, "token_embd.weight");
+        a = weights_list_find(&w->list, "token_embd.weight");
     if (!a || !dt_is_inexact((enum dtype)a->dtype))
         return err_set(ERR_ARG, "%s has no embedding of a floating point type", w->file);
     *out = (enum dtype)a->dtype;
@@ -158,14 +150,12 @@ enum err weights_from_gguf(struct lm_weights **out, struct gguf *g, const char *
 
     if (!w)
         return ERR_NO_MEMORY;
-    *w = (struct gguf_weights){ .base = { gguf_has, gguf_get, gguf_quant, gguf_destroy }, .s = s };
+    *w = (struct gguf_weights){
+        .base = { gguf_has, gguf_get, gguf_quant, gguf_check_read, gguf_destroy }, .s = s
+    };
     if (!(w->file = mem_strdup(file)))
         goto out;
-    TRY(io_arrays_check_unique(&g->arrays, file));
-    w->arrays = g->arrays;
-    g->arrays = (struct io_arrays){ 0 };
-    if (w->arrays.list.n)
-        qsort(w->arrays.list.v, w->arrays.list.n, sizeof *w->arrays.list.v, by_name);
+    TRY(weights_list_init(&w->list, &g->arrays, file));
     TRY(activation_dtype(&w->dtype, w));
     *out = &w->base;
     w = NULL;

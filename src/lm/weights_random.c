@@ -32,7 +32,7 @@ static struct lm_quant quant_of(const struct random_weights *r, const char *name
         return q;
     memcpy(module, name, n);
     module[n] = 0;
-    if (config_quant(&q, &r->config, module) != ERR_OK)
+    if (config_quant(&q, NULL, &r->config, module) != ERR_OK)
         q.bits = 0;
     return q;
 }
@@ -133,9 +133,10 @@ enum err weights_random(struct lm_weights **out, const struct lm_config *c, uint
 
     if (!r)
         return ERR_NO_MEMORY;
-    *r = (struct random_weights){
-        .base = { random_has, random_get, NULL, random_destroy }, .config = *c, .seed = seed, .s = s
-    };
+    *r = (struct random_weights){ .base = { random_has, random_get, NULL, NULL, random_destroy },
+                                  .config = *c,
+                                  .seed = seed,
+                                  .s = s };
     *out = &r->base;
     return ERR_OK;
 }

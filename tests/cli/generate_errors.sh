@@ -32,7 +32,7 @@ EOF
 says() {
     local want=$1 rc
     shift
-    "$mlx" generate --device cpu --max-tokens 4 "$@" >"$folder/out" 2>"$folder/err"
+    timeout 60 "$mlx" generate --device cpu --max-tokens 4 "$@" >"$folder/out" 2>"$folder/err"
     rc=$?
     if [ $rc -ne 1 ] || [ -s "$folder/out" ] || [ "$(wc -l <"$folder/err")" -ne 1 ] ||
         ! grep -qF -- "$want" "$folder/err"; then
@@ -46,7 +46,7 @@ says() {
 m=$folder/m
 says "no model" --model "$folder/nothing" --prompt x
 mkdir "$m"
-says "tokenizer.json" --model "$m" --prompt x
+says "config.json" --model "$m" --prompt x
 echo "this is no model" >"$folder/file.gguf"
 says "file.gguf" --model "$folder/file.gguf" --prompt x
 
@@ -60,6 +60,11 @@ fresh
 edit config.json 'd["model_type"] = "gpt_neox"'
 says "gpt_neox" --model "$m" --prompt x
 says "qwen3, qwen3_moe, qwen2, llama, mistral" --model "$m" --prompt x
+
+fresh
+edit config.json 'd["model_type"] = "gpt_neox"'
+rm "$m/tokenizer.json"
+says "gpt_neox" --model "$m" --prompt x
 
 fresh
 edit config.json 'del d["hidden_size"]'
@@ -79,6 +84,49 @@ says "has no tensor" --model "$m" --prompt x
 fresh
 edit config.json 'd["rope_scaling"] = {"rope_type": "longrope"}'
 says "longrope" --model "$m" --prompt x
+
+# Files that are none: nobody writes into the FIFO, and the device has no end.
+for file in config.json tokenizer.json model.safetensors model.safetensors.index.json \
+    generation_config.json tokenizer_config.json; do
+    fresh
+    rm -f "$m/$file"
+    mkfifo "$m/$file"
+    says "$file: not a regular file" --model "$m" --prompt x
+    rm -f "$m/$file"
+    ln -s /dev/zero "$m/$file"
+    says "$file: not a regular file" --model "$m" --prompt x
+done
+mkfifo "$folder/fifo.gguf"
+says "fifo.gguf: not a regular file" --model "$folder/fifo.gguf" --prompt x
+
+# Numbers that make no sense, and sizes that nothing could hold.
+while read -r text; do
+    fresh
+    edit config.json "d.update($text)"
+    says "${text%%=*}: " --model "$m" --prompt x
+done <<'END'
+num_hidden_layers=20000000
+num_attention_heads=0
+head_dim=2**31-2
+vocab_size=-1
+rms_norm_eps=-1e300
+rope_theta=0
+rope_theta=-1e4
+max_position_embeddings=0
+hidden_act="gelu"
+use_sliding_window=True
+layer_types=["full_attention", "sliding_attention"]
+quantize_activations=True
+model_file="model.py"
+END
+fresh
+edit config.json 'd["rope_scaling"] = {"type": "linear", "factor": 0}'
+says "rope_scaling.factor: 0 is not between" --model "$m" --prompt x
+
+# Tensors that nothing reads.
+fresh
+edit config.json 'd["num_hidden_layers"] -= 1'
+says "tensors that a qwen3 of this config does not read: model.layers.1." --model "$m" --prompt x
 
 fresh
 rm "$m/model.safetensors"

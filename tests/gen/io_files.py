@@ -519,4 +519,5 @@ def main():
     out.finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -102,7 +102,7 @@ def metadata_of(c):
     rope = c.get("rope_parameters", c.get("rope_scaling", {}))
     kind = rope.get("rope_type", rope.get("type"))
     floats = {"attention.layer_norm_rms_epsilon": c["rms_norm_eps"],
-              "rope.freq_base": rope.get("rope_theta", c["rope_theta"])}
+              "rope.freq_base": rope.get("rope_theta", c.get("rope_theta"))}
     out = [value("general.architecture", 8, text(arch))]
     if kind in ("linear", "yarn"):
         out.append(value(arch + ".rope.scaling.type", 8, text(kind)))

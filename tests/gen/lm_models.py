@@ -33,8 +33,10 @@ FOUR = dict(group_size=32, bits=4)
 
 
 def model(dtype, model_type, gguf=None, **changes):
-    """gguf: the dtype that the model has as a GGUF file, for those that are written as one."""
-    return dict(dtype=dtype, gguf=gguf, config=dict(BASE, model_type=model_type, **changes))
+    """gguf: the dtype that the model has as a GGUF file, for those that are written as one. None as a
+    change: no such entry."""
+    config = dict(BASE, model_type=model_type, **changes)
+    return dict(dtype=dtype, gguf=gguf, config={k: v for k, v in config.items() if v is not None})
 
 
 MODELS = {
@@ -50,7 +52,8 @@ MODELS = {
                             num_hidden_layers=3, mlp_only_layers=[1], tie_word_embeddings=False,
                             quantization=dict(FOUR), **MOE),
     "qwen2": model("float32", "qwen2", gguf="float32"),
-    "qwen2_yarn": model("float32", "qwen2", gguf="float32", head_dim=16, rope_parameters=dict(
+    "qwen2_yarn": model("float32", "qwen2", gguf="float32", head_dim=16, rope_theta=None,
+                        rope_parameters=dict(
         rope_type="yarn", rope_theta=20000.0, factor=4.0, original_max_position_embeddings=64)),
     "llama": model("float32", "llama", head_dim=48, tie_word_embeddings=False, attention_bias=True,
                    mlp_bias=True, num_key_value_heads=4),
