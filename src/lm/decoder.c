@@ -95,6 +95,14 @@ static bool has_room(const struct lm_cache *c)
     return keys && arr_is_scheduled(keys) && c->used + 1 < keys->shape[LM_CACHE_AXIS];
 }
 
+/* What begins behind the first position moves in a way that graphs which are built once do not. */
+static bool has_moving_window(const struct lm_decoder *d)
+{
+    int32_t window = d->model->config.window;
+
+    return window && d->cache->used >= window;
+}
+
 static bool is_sampled(const struct arr *token)
 {
     return token->ndim == 1 && token->dtype == DT_UINT32 && arr_is_scheduled(token);
@@ -121,10 +129,11 @@ static enum err run(struct arr **logits, struct lm_decoder *d, struct arr *token
 {
     struct lm_cache *c = d->cache;
     size_t n = n_arrays(d);
-    struct arr **in = mem_alloc_array(2 * n, sizeof(struct arr *)), **out = in + n;
+    struct arr **in = mem_alloc_array(2 * n, sizeof(struct arr *));
 
     if (!in)
         return ERR_NO_MEMORY;
+    struct arr **out = in + n;
     in[0] = arr_ref(token);
     for (size_t i = 1; i < n; i++) {
         in[i] = *array_at(c, i);
@@ -147,7 +156,8 @@ enum err decoder_step(struct arr **logits, struct lm_decoder *d, struct arr *tok
     enum err err = ERR_OK;
 
     *logits = NULL;
-    if (!gate_on(GATE_LM_REPLAY) || !is_sampled(token) || !has_room(d->cache))
+    if (!gate_on(GATE_LM_REPLAY) || !is_sampled(token) || !has_room(d->cache) ||
+        has_moving_window(d))
         return ERR_OK;
     TRY(make_ready(d, token));
     if (!d->is_refused)

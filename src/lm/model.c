@@ -96,24 +96,74 @@ static struct arr *rotate(struct lm_graph *g, const struct lm_model *m, struct a
     return graph_moves(g, x, LM_CACHE_AXIS);
 }
 
+/* ---- windows ---- */
+
+/* The tokens of a step: what they follow, and what layers with a window see. */
+struct step {
+    struct lm_cache *cache;
+    int32_t n;
+    bool is_windowed; /* there is more than the window holds */
+    int32_t first;    /* position that the oldest token's window begins with */
+    struct arr
+        *mask; /* [n, positions from there on]; NULL: a single token, which sees all of them */
+};
+
+static enum err make_mask(struct arr **out, const struct step *t, int32_t window)
+{
+    int32_t used = t->cache->used, n_keys = used + t->n - t->first;
+    bool *mask = mem_alloc_array((size_t)t->n * (size_t)n_keys, sizeof *mask);
+
+    if (!mask)
+        return ERR_NO_MEMORY;
+    for (int32_t i = 0; i < t->n; i++)
+        for (int32_t k = 0; k < n_keys; k++) {
+            int32_t back = used + i - (t->first + k); /* how far before token i */
+            mask[(size_t)i * (size_t)n_keys + (size_t)k] = back >= 0 && back < window;
+        }
+    enum err err = arr_new_data(out, mask, &(struct shp){ 2, { t->n, n_keys } }, DT_BOOL);
+    mem_free(mask);
+    return err;
+}
+
+static void begin_step(struct lm_graph *g, struct step *t, const struct lm_config *c)
+{
+    int32_t used = t->cache->used;
+    struct arr *mask = NULL;
+
+    t->is_windowed = c->window && used + t->n > c->window;
+    t->first = MAX(used + 1 - c->window, 0);
+    if (g->err || !t->is_windowed || t->n == 1)
+        return;
+    enum err err = make_mask(&mask, t, c->window);
+    t->mask = graph_own(g, mask, err);
+}
+
 static struct arr *attention(struct lm_graph *g, const struct lm_model *m, struct arr *x, int layer,
-                             struct lm_cache *cache)
+                             const struct step *t)
 {
     const struct lm_config *c = &m->config;
     const struct lm_attention *a = &m->layer[layer].attention;
+    struct lm_cache *cache = t->cache;
+    bool is_windowed = t->is_windowed && config_has_window(c, layer);
     struct arr *q = linear(g, x, &a->q), *k = linear(g, x, &a->k), *v = linear(g, x, &a->v);
 
     q = rotate(g, m, split_heads(g, m, q, c->heads, a->q_norm), cache->used);
     k = rotate(g, m, split_heads(g, m, k, c->kv_heads, a->k_norm), cache->used);
     v = split_heads(g, m, v, c->kv_heads, NULL);
     struct lm_cache_view all = cache_append(g, cache, layer, k, v);
+    if (is_windowed) {
+        all.keys = g_slice(g, all.keys, LM_CACHE_AXIS, t->first, cache->used + t->n);
+        all.values = g_slice(g, all.values, LM_CACHE_AXIS, t->first, cache->used + t->n);
+    }
     if (g->err)
         return NULL;
+    struct arr *mask = is_windowed ? t->mask : NULL;
     struct arr *y = g_sdpa(g, &(struct ops_sdpa){ .q = q,
                                                   .k = all.keys,
                                                   .v = all.values,
                                                   .scale = 1 / sqrtf((float)c->head_dim),
-                                                  .mask_mode = x->shape[1] > 1 ? "causal" : "" });
+                                                  .mask_mode = t->n > 1 && !mask ? "causal" : "",
+                                                  .mask = mask });
     return linear(g, join_heads(g, y), &a->o);
 }
 
@@ -191,12 +241,12 @@ static struct arr *mixture(struct lm_graph *g, const struct lm_config *c, struct
 /* ---- */
 
 static struct arr *run_layer(struct lm_graph *g, const struct lm_model *m, struct arr *x, int layer,
-                             struct lm_cache *cache)
+                             const struct step *t)
 {
     const struct lm_layer *l = &m->layer[layer];
     float eps = m->config.norm_eps;
 
-    x = g_binary(g, OP_ADD, x, attention(g, m, g_rms_norm(g, x, l->input_norm, eps), layer, cache));
+    x = g_binary(g, OP_ADD, x, attention(g, m, g_rms_norm(g, x, l->input_norm, eps), layer, t));
     struct arr *h = g_rms_norm(g, x, l->post_norm, eps);
     h = l->is_sparse ? mixture(g, &m->config, h, l) : mlp(g, h, &l->mlp);
     return g_binary(g, OP_ADD, x, h);
@@ -205,12 +255,14 @@ static struct arr *run_layer(struct lm_graph *g, const struct lm_model *m, struc
 struct arr *model_hidden(struct lm_graph *g, const struct lm_model *m, struct arr *tokens,
                          struct lm_cache *cache)
 {
+    struct step t = { .cache = cache, .n = g->err ? 0 : tokens->shape[1] };
     struct arr *x = embed(g, tokens, &m->embed);
 
+    begin_step(g, &t, &m->config);
     for (int i = 0; i < m->config.layers; i++)
-        x = run_layer(g, m, x, i, cache);
+        x = run_layer(g, m, x, i, &t);
     if (!g->err)
-        cache_advance(cache, tokens->shape[1]);
+        cache_advance(cache, t.n);
     return g_rms_norm(g, x, m->norm, m->config.norm_eps);
 }
 

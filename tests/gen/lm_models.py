@@ -3,7 +3,8 @@
 
 usage: lm_models.py write FOLDER EXPECTED     model folders and files, for the tests (NumPy alone)
        lm_models.py expect EXPECTED [NAME]... computes EXPECTED anew, all of it or some models
-                                              (torch and transformers)
+                                              (torch and transformers, or mlx-lm for models that
+                                              only it knows)
 
 Weights follow from a hash of their names and a seed, and are multiples of small powers of two that
 float16 and bfloat16 hold exactly, so a model is the same numbers in every dtype. Packed weights are
@@ -63,6 +64,8 @@ MODELS = {
     "llama_rope_linear": model("float32", "llama", gguf="float32",
                                rope_scaling=dict(type="linear", factor=2.5)),
     "llama_f16": model("float16", "llama", num_key_value_heads=1),
+    "llama_window": model("float32", "llama", num_hidden_layers=3, sliding_window=20, layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention"]),
     "mistral": model("float32", "mistral", gguf="float32", tie_word_embeddings=False,
                      num_hidden_layers=3),
     "mistral_4bit": model("float32", "mistral", gguf="float16", quantization=dict(FOUR)),
@@ -213,17 +216,14 @@ def fill(reference, numbers):
             p.copy_(value)
 
 
-def run(reference, ids):
+def run(last_logits, ids):
     """Logits after the prompt, the likeliest tokens from there on, and their leads."""
-    import torch
-
     ids, first, leads = list(ids), None, []
     n = len(ids)
     for _ in range(TOKENS):
-        with torch.no_grad():
-            logits = reference(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
-        best = torch.topk(logits, 2).values
-        leads.append(float(best[0] - best[1]))
+        logits = last_logits(ids)
+        best = np.sort(logits)[-2:]
+        leads.append(float(best[1] - best[0]))
         if first is None:
             first = logits
         if leads[-1] < LEAD:
@@ -233,17 +233,51 @@ def run(reference, ids):
                 leads=[float("%.4g" % x) for x in leads])
 
 
-def expect_one(m):
+def from_transformers(m):
+    """A function from a seed to one from tokens to the logits behind the last."""
+    import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     c = {k: v for k, v in m["config"].items() if k not in ("model_type", "quantization")}
     config = AutoConfig.for_model(m["config"]["model_type"], **c)
     reference = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    for seed in range(1, 1000):
+
+    def last_logits(ids):
+        with torch.no_grad():
+            return reference(torch.tensor([ids]), use_cache=False).logits[0, -1].double().numpy()
+
+    def with_seed(seed):
         fill(reference, weights(m, seed)[1])
+        return last_logits
+
+    return with_seed
+
+
+def from_mlx_lm(m):
+    """The same."""
+    import tempfile
+    from pathlib import Path
+
+    import mlx.core as mx
+    from mlx_lm.utils import load_model
+
+    def with_seed(seed):
+        with tempfile.TemporaryDirectory() as folder:
+            write_folder(folder, dict(m, gguf=None), seed)
+            reference, _ = load_model(Path(folder))
+        return lambda ids: np.array(reference(mx.array([ids]))[0, -1].astype(mx.float32), np.float64)
+
+    return with_seed
+
+
+def expect_one(m):
+    # Windows of single layers are mlx-lm's.
+    with_seed = (from_mlx_lm if "layer_types" in m["config"] else from_transformers)(m)
+    for seed in range(1, 1000):
+        last_logits = with_seed(seed)
         results = []
         for length in PROMPTS:
-            result = run(reference, prompt(length, seed))
+            result = run(last_logits, prompt(length, seed))
             if result is None:
                 break
             results.append(result)
@@ -253,9 +287,7 @@ def expect_one(m):
 
 
 def expect(path, *names):
-    import torch
-
-    torch.set_num_threads(1)  # matrices are tiny
+    os.environ["OMP_NUM_THREADS"] = "1"  # matrices are tiny
     out = {}
     if names:
         with open(path) as f:
