@@ -75,20 +75,17 @@ static enum err encode(struct ids *out, struct lm_session *s, const struct llm_o
                        const struct talk *t)
 {
     int32_t context = s->model->config.context;
-    struct str text = { 0 };
     enum err err;
 
-    TRY(chat_render(
-        &text, s->chat, t->msgs.v, t->msgs.n,
+    TRY(session_encode(
+        out, s, t->msgs.v, t->msgs.n,
         &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking }));
-    TRY(tok_encode(s->tok, text.v, text.n, false, out));
     if (out->n > (size_t)context)
         err = err_set(ERR_ARG,
                       "the conversation would have %zu tokens, and the context has %d; /reset "
                       "forgets what was said before",
                       out->n, context);
 out:
-    VEC_FINI(&text);
     return err;
 }
 
@@ -127,21 +124,31 @@ out:
 
 /* ---- the conversation ---- */
 
-/* A line without its end, to be freed; NULL at the end of the input. */
-static char *read_line(void)
+/* A line that was read; text is to be freed, and NULL at the end of the input. */
+struct line {
+    char *text;
+    bool has_zero; /* inside, so that text is only what is before it */
+};
+
+static struct line read_line(void)
 {
-    if (isatty(STDIN_FILENO))
-        return readline("> ");
-    char *line = NULL;
+    struct line l = { 0 };
     size_t size = 0;
-    ssize_t n = getline(&line, &size, stdin);
-    if (n < 0) {
-        free(line);
-        return NULL;
+
+    if (isatty(STDIN_FILENO)) {
+        l.text = readline("> ");
+        return l;
     }
-    if (n && line[n - 1] == '\n')
-        line[n - 1] = 0;
-    return line;
+    ssize_t n = getline(&l.text, &size, stdin);
+    if (n < 0) {
+        free(l.text);
+        l.text = NULL;
+        return l;
+    }
+    if (n && l.text[n - 1] == '\n')
+        l.text[--n] = 0;
+    l.has_zero = strlen(l.text) != (size_t)n;
+    return l;
 }
 
 /* Blanks behind the command do not count. */
@@ -177,10 +184,15 @@ out:
 
 /* False ends the conversation. */
 static bool take_line(struct lm_session *s, const struct llm_options *o, struct talk *t,
-                      const char *line)
+                      const struct line *l)
 {
+    const char *line = l->text;
     size_t before = t->msgs.n;
 
+    if (l->has_zero) {
+        fprintf(stderr, "mlx: the line has a zero byte in it\n");
+        return true;
+    }
     if (is_command(line, "/exit"))
         return false;
     if (!line[strspn(line, " \t\r")])
@@ -197,15 +209,15 @@ static bool take_line(struct lm_session *s, const struct llm_options *o, struct 
 static enum err converse(struct lm_session *s, const struct llm_options *o)
 {
     struct talk t = { 0 };
-    char *line;
+    struct line line;
     bool go_on = true;
     enum err err;
 
     TRY(talk_begin(&t, o));
     llm_catch_interrupt();
-    while (go_on && (line = read_line())) {
-        go_on = take_line(s, o, &t, line);
-        free(line);
+    while (go_on && (line = read_line()).text) {
+        go_on = take_line(s, o, &t, &line);
+        free(line.text);
     }
 out:
     talk_cut(&t, 0);
@@ -229,12 +241,8 @@ int cmd_chat(int argc, char **argv)
         return 0;
     }
     TRY(llm_open(&s, &o));
-    if (!s.chat) {
-        err = ERR_UNSUPPORTED; /* the text is that of opening the template */
-        goto out;
-    }
-    if (chat_note(s.chat))
-        fprintf(stderr, "mlx: %s\n", chat_note(s.chat));
+    if (!o.raw && chat_family(s.chat) == CHAT_PLAIN)
+        fprintf(stderr, "mlx: the model has no chat template; texts are passed as they are\n");
     err = converse(&s, &o);
 out:
     if (err)

@@ -18,46 +18,32 @@ static enum err read_prompt(struct str *out, const char *text)
     enum err err;
 
     TRY(llm_read_text(&raw, text));
-    err = str_add_lossy(out, raw.v, raw.n);
+    if (raw.n && memchr(raw.v, 0, raw.n))
+        err = err_set(ERR_ARG, "the prompt has a zero byte in it");
+    else
+        err = str_add_lossy(out, raw.v, raw.n);
 out:
     VEC_FINI(&raw);
     return err;
 }
 
-static enum err render(struct str *out, const struct lm_session *s, const struct llm_options *o,
-                       struct str *prompt)
+static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o)
 {
+    struct str prompt = { 0 };
     struct chat_msg msgs[2];
     size_t n = 0;
     enum err err;
 
-    TRY(VEC_PUSH(prompt, '\0'));
+    TRY(read_prompt(&prompt, o->prompt));
+    TRY(VEC_PUSH(&prompt, '\0'));
     if (o->system)
         msgs[n++] = (struct chat_msg){ .role = "system", .content = o->system };
-    msgs[n++] = (struct chat_msg){ .role = "user", .content = prompt->v };
-    err = chat_render(
-        out, s->chat, msgs, n,
+    msgs[n++] = (struct chat_msg){ .role = "user", .content = prompt.v };
+    err = session_encode(
+        out, s, msgs, n,
         &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking });
 out:
-    return err;
-}
-
-static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o)
-{
-    struct str prompt = { 0 }, text = { 0 };
-    bool is_raw = o->raw || !s->chat || chat_family(s->chat) == CHAT_PLAIN;
-    enum err err;
-
-    TRY(read_prompt(&prompt, o->prompt));
-    if (is_raw) {
-        TRY(tok_encode(s->tok, prompt.v, prompt.n, true, out));
-    } else {
-        TRY(render(&text, s, o, &prompt));
-        TRY(tok_encode(s->tok, text.v, text.n, false, out));
-    }
-out:
     VEC_FINI(&prompt);
-    VEC_FINI(&text);
     return err;
 }
 
@@ -167,8 +153,6 @@ int cmd_generate(int argc, char **argv)
         return 0;
     }
     TRY(llm_open(&s, &o));
-    if (!o.raw && s.chat && chat_note(s.chat))
-        fprintf(stderr, "mlx: %s\n", chat_note(s.chat));
     err = answer(&s, &o);
 out:
     if (err)

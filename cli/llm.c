@@ -144,8 +144,7 @@ static const struct option {
     { "--prompt", "TEXT", "what to answer or to continue; - reads standard input", set_prompt,
       false },
     { "--system", "TEXT", "system message", set_system, true },
-    { "--raw", NULL, "continue the prompt itself, without the model's chat template", set_raw,
-      false },
+    { "--raw", NULL, "continue the text itself, without the model's chat template", set_raw, true },
     { "--max-tokens", "N", "longest answer in tokens (256)", set_max_tokens, true },
     { "--temp", "X", "temperature; 0 takes the likeliest token (0)", set_temp, true },
     { "--top-p", "X", "only the likeliest tokens that make up this probability (all)", set_top_p,
@@ -210,6 +209,8 @@ bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat)
         return complain("--model", "is missing", "");
     if (!is_chat && !o->prompt)
         return complain("--prompt", "is missing", "");
+    if (o->raw && o->system)
+        return complain("--system", "needs the chat template that --raw leaves out", "");
     return true;
 }
 
@@ -279,8 +280,9 @@ enum err llm_open(struct lm_session *s, const struct llm_options *o)
     TRY(strm_default(&stream, dev));
     if (o->has_seed)
         TRY(ops_random_seed(o->seed));
-    err = session_open(
-        s, &(struct session_params){ .path = o->model, .stream = stream, .on_load = on_load });
+    err = session_open(s,
+                       &(struct session_params){
+                           .path = o->model, .raw = o->raw, .stream = stream, .on_load = on_load });
 out:
     return err;
 }

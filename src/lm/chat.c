@@ -14,16 +14,6 @@
 
 /* ---- life ---- */
 
-static void reset(struct chat *c)
-{
-    struct str *strings[] = { &c->system,     &c->cutoff,      &c->date,        &c->user_open,
-                              &c->user_close, &c->system_open, &c->system_close };
-
-    for (size_t i = 0; i < ARRAY_LEN(strings); i++)
-        VEC_FINI(strings[i]);
-    *c = (struct chat){ .bos = c->bos, .eos = c->eos };
-}
-
 void chat_destroy(struct chat **pc)
 {
     struct chat *c = *pc;
@@ -31,46 +21,49 @@ void chat_destroy(struct chat **pc)
     *pc = NULL;
     if (!c)
         return;
-    reset(c);
+    VEC_FINI(&c->system);
     mem_free(c->bos);
     mem_free(c->eos);
     mem_free(c);
 }
 
-static enum err take_unknown(struct chat *c, const struct chat_source *source)
+enum err chat_create_styled(struct chat **out, const struct chat_source *source,
+                            const struct chat_style *style)
 {
-    reset(c);
-    if (!source->has_im_start)
-        return err_set(ERR_UNSUPPORTED,
-                       "[chat] the chat template%s%s is of no known family (ChatML, Qwen, Llama, "
-                       "Mistral, SmolLM2); --raw passes the prompt as it is",
-                       source->model_type ? " of this model of type " : "",
-                       source->model_type ? source->model_type : "");
-    c->family = CHAT_CHATML;
-    c->note = "the chat template is of no known family; ChatML is used, because the tokenizer has "
-              "its tokens";
+    struct chat *c = mem_alloc(sizeof *c);
+
+    if (!c || !(c->bos = mem_strdup(source->bos ? source->bos : "")) ||
+        !(c->eos = mem_strdup(source->eos ? source->eos : ""))) {
+        chat_destroy(&c);
+        return ERR_NO_MEMORY;
+    }
+    c->style = style;
+    *out = c;
     return ERR_OK;
 }
 
 enum err chat_create(struct chat **out, const struct chat_source *source)
 {
-    struct chat *c = mem_alloc(sizeof *c);
-    const char *text = source->template_text;
-    bool known = true;
-    enum err err = ERR_NO_MEMORY;
+    const struct chat_style *style = chat_style("plain");
+    struct str system = { 0 };
+    enum err err = ERR_OK;
 
-    if (!c || !(c->bos = mem_strdup(source->bos ? source->bos : "")) ||
-        !(c->eos = mem_strdup(source->eos ? source->eos : "")))
-        goto out;
-    err = ERR_OK;
-    if (text && text[0])
-        TRY(chat_recognise(c, text, &known));
-    if (!known)
-        TRY(take_unknown(c, source));
-    *out = c;
-    c = NULL;
+    if (source->template_text && source->template_text[0])
+        TRY(chat_recognise(&style, source->template_text, &system));
+    if (style)
+        TRY(chat_create_styled(out, source, style));
+    else
+        err = err_set(ERR_UNSUPPORTED,
+                      "the chat template%s%s is not known, and templates are not run; --raw passes "
+                      "the text as it is",
+                      source->model_type ? " of this model of type " : "",
+                      source->model_type ? source->model_type : "");
+    if (!err) {
+        (*out)->system = system;
+        system = (struct str){ 0 };
+    }
 out:
-    chat_destroy(&c);
+    VEC_FINI(&system);
     return err;
 }
 
@@ -83,13 +76,12 @@ enum err chat_create_for(struct chat **out, const struct tok *t)
                                 .model_type = info->model_type,
                                 .bos = info->bos >= 0 ? tok_token(t, info->bos) : NULL,
                                 .eos = info->eos >= 0 ? tok_token(t, info->eos) : NULL,
-                                .has_im_start = tok_id(t, "<|im_start|>") >= 0,
                             });
 }
 
 enum chat_family chat_family(const struct chat *c)
 {
-    return c->family;
+    return c->style->family;
 }
 
 const char *chat_family_name(const struct chat *c)
@@ -99,12 +91,7 @@ const char *chat_family_name(const struct chat *c)
         [CHAT_LLAMA3] = "Llama 3",   [CHAT_LLAMA2] = "Llama 2", [CHAT_MISTRAL] = "Mistral",
     };
 
-    return names[c->family];
-}
-
-const char *chat_note(const struct chat *c)
-{
-    return c->note;
+    return names[c->style->family];
 }
 
 /* ---- pieces of text ---- */
@@ -168,11 +155,6 @@ static struct span behind(struct span t, const char *mark)
 static enum err add_span(struct str *out, struct span t)
 {
     return str_add(out, t.s, t.n);
-}
-
-static enum err add_str(struct str *out, const struct str *s)
-{
-    return str_add(out, s->v, s->n);
 }
 
 static enum err add(struct str *out, const char *s)
@@ -284,15 +266,15 @@ out:
 static enum err add_chatml(const struct dialog *d, size_t i, size_t question)
 {
     const struct chat_msg *m = &d->m[i];
-    enum chat_think think = d->c->think;
+    const struct chat_style *style = d->c->style;
 
-    if (d->c->tools && is_role(m, "tool"))
+    if (style->tools && is_role(m, "tool"))
         return add_tool(d, i);
-    if (d->c->tools && !is_role(m, "user") && !is_role(m, "system") && !is_role(m, "assistant"))
+    if (style->tools && !is_role(m, "user") && !is_role(m, "system") && !is_role(m, "assistant"))
         return refuse_role(d->c, m);
-    if (think == CHAT_KEEP_THOUGHTS && is_role(m, "assistant"))
+    if (style->think == CHAT_KEEP_THOUGHTS && is_role(m, "assistant"))
         return add_answer(d, i, question);
-    if (think == CHAT_STRIP_THOUGHTS && is_role(m, "assistant") && i + 1 < d->n)
+    if (style->think == CHAT_STRIP_THOUGHTS && is_role(m, "assistant") && i + 1 < d->n)
         return add_im(d, m->role,
                       trim_line_feeds(behind(whole(m->content), "</think>"), true, false));
     return add_im(d, m->role, whole(m->content));
@@ -304,16 +286,16 @@ static enum err render_chatml(const struct dialog *d)
     size_t question = last_question(d);
     enum err err = ERR_OK;
 
-    if (c->has_system && !is_role(&d->m[0], "system"))
+    if (c->system.n && !is_role(&d->m[0], "system"))
         TRY(add_im(d, "system", (struct span){ c->system.v, c->system.n }));
     for (size_t i = 0; i < d->n; i++)
         TRY(add_chatml(d, i, question));
     if (!d->params->add_generation_prompt)
         return ERR_OK;
     TRY(add(d->out, IM_START "assistant\n"));
-    if (c->opens_thought)
+    if (c->style->opens_thought)
         TRY(add(d->out, "<think>\n"));
-    else if (c->can_skip_thought && d->params->thinking == CHAT_THINK_OFF)
+    else if (c->style->can_skip_thought && d->params->thinking == CHAT_THINK_OFF)
         TRY(add(d->out, "<think>\n\n</think>\n\n"));
 out:
     return err;
@@ -340,8 +322,8 @@ static enum err add_date(const struct dialog *d)
 
     if (d->params->date)
         return add(d->out, d->params->date);
-    if (!d->c->date_is_today)
-        return add_str(d->out, &d->c->date);
+    if (!d->c->style->date_is_today)
+        return add(d->out, d->c->style->date);
     /* Names of months are English whatever the locale is. */
     static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
@@ -357,7 +339,7 @@ static enum err add_preamble(const struct dialog *d, bool system)
 
     TRY(add_header(d, "system"));
     TRY(add(d->out, "Cutting Knowledge Date: "));
-    TRY(add_str(d->out, &d->c->cutoff));
+    TRY(add(d->out, d->c->style->cutoff));
     TRY(add(d->out, "\nToday Date: "));
     TRY(add_date(d));
     TRY(add(d->out, "\n\n"));
@@ -370,20 +352,21 @@ out:
 
 static enum err render_llama3(const struct dialog *d)
 {
-    bool system = d->c->dated && is_role(&d->m[0], "system");
+    bool dated = d->c->style->cutoff != NULL;
+    bool system = dated && is_role(&d->m[0], "system");
     enum err err;
 
     TRY(add(d->out, d->c->bos));
-    if (d->c->dated)
+    if (dated)
         TRY(add_preamble(d, system));
     for (size_t i = system; i < d->n; i++) {
-        if (d->c->dated && (is_role(&d->m[i], "tool") || is_role(&d->m[i], "ipython")))
+        if (dated && (is_role(&d->m[i], "tool") || is_role(&d->m[i], "ipython")))
             return refuse_role(d->c, &d->m[i]);
         TRY(add_header(d, d->m[i].role));
         TRY(add_span(d->out, trim(whole(d->m[i].content))));
         TRY(add(d->out, "<|eot_id|>"));
     }
-    if (d->params->add_generation_prompt || d->c->always_prompt)
+    if (d->params->add_generation_prompt || d->c->style->always_prompt)
         TRY(add_header(d, "assistant"));
 out:
     return err;
@@ -448,28 +431,28 @@ static enum err add_question(const struct dialog *d, size_t i, const char *syste
 {
     enum err err;
 
-    TRY(add_str(d->out, &d->c->user_open));
+    TRY(add(d->out, d->c->style->user_open));
     if (system) {
         TRY(add(d->out, system));
         TRY(add(d->out, "\n\n"));
     }
     TRY(add(d->out, d->m[i].content));
-    TRY(add_str(d->out, &d->c->user_close));
+    TRY(add(d->out, d->c->style->user_close));
 out:
     return err;
 }
 
 static enum err add_reply(const struct dialog *d, size_t i)
 {
-    const struct chat *c = d->c;
+    const struct chat_style *style = d->c->style;
     struct span content = whole(d->m[i].content);
     enum err err;
 
-    if (c->reply_space)
+    if (style->reply_space)
         TRY(add(d->out, " "));
-    TRY(add_span(d->out, c->reply_trim ? trim(content) : content));
-    TRY(add(d->out, c->eos));
-    if (c->reply_space_after)
+    TRY(add_span(d->out, style->reply_trim ? trim(content) : content));
+    TRY(add(d->out, d->c->eos));
+    if (style->reply_space_after)
         TRY(add(d->out, " "));
 out:
     return err;
@@ -486,9 +469,9 @@ static enum err render_mistral_turns(const struct dialog *d)
         } else if (is_role(&d->m[i], "assistant")) {
             TRY(add_reply(d, i));
         } else if (is_role(&d->m[i], "system")) {
-            TRY(add_str(d->out, &d->c->system_open));
+            TRY(add(d->out, d->c->style->system_open));
             TRY(add(d->out, d->m[i].content));
-            TRY(add_str(d->out, &d->c->system_close));
+            TRY(add(d->out, d->c->style->system_close));
         } else {
             return refuse_role(d->c, &d->m[i]);
         }
@@ -499,15 +482,15 @@ out:
 
 static enum err render_mistral(const struct dialog *d)
 {
-    bool system = d->c->place != CHAT_SYSTEM_NONE && is_role(&d->m[0], "system");
+    bool system = d->c->style->place != CHAT_SYSTEM_NONE && is_role(&d->m[0], "system");
     enum err err;
 
     TRY(add(d->out, d->c->bos));
-    if (d->c->place == CHAT_SYSTEM_OWN)
+    if (d->c->style->place == CHAT_SYSTEM_OWN)
         return render_mistral_turns(d);
     TRY(check_turns(d, system));
     for (size_t i = system; i < d->n; i++) {
-        size_t holder = d->c->place == CHAT_SYSTEM_FIRST ? 1 : d->n - 1;
+        size_t holder = d->c->style->place == CHAT_SYSTEM_FIRST ? 1 : d->n - 1;
         if (is_role(&d->m[i], "user"))
             TRY(add_question(d, i, system && i == holder ? d->m[0].content : NULL));
         else
@@ -545,7 +528,7 @@ enum err chat_render(struct str *out, const struct chat *c, const struct chat_ms
 
     if (!n)
         return err_set(ERR_ARG, "[chat] there are no messages");
-    enum err err = render[c->family](&d);
+    enum err err = render[c->style->family](&d);
     if (err != ERR_OK)
         out->n = was;
     return err;

@@ -1,9 +1,9 @@
 /* Chat templates: from messages to the text that a model continues.
  *
- * Models bring their template as a Jinja program. Programs are not run here: the family is
- * recognised by features of the text, its details (default system message, spaces, dates) are read
- * from it, and messages are written as the template would. The text has the token that begins a
- * text where the template has it, so it is encoded without special tokens. */
+ * Models bring their template as a Jinja program. Programs are not run here: templates whose
+ * results were compared with transformers' are known (chat_known.def), and messages are written as
+ * they would; others are refused. The text has the token that begins a text where the template has
+ * it, so it is encoded without special tokens. */
 #pragma once
 
 #include "lm/tokenizer.h"
@@ -23,12 +23,9 @@ struct chat_source {
     const char *template_text; /* NULL: none */
     const char *model_type;    /* for messages; NULL: not known */
     const char *bos, *eos;     /* tokens; NULL: none */
-    bool has_im_start;         /* the tokenizer knows <|im_start|> */
 };
 
-/* Recognises a template. One of no known family is taken for ChatML if the tokenizer has its
- * tokens, which chat_note then says; otherwise ERR_UNSUPPORTED with a text that tells what to do.
- */
+/* Recognises a template; ERR_UNSUPPORTED with a text that tells what to do if it is not known. */
 MUST_CHECK enum err chat_create(struct chat **out, const struct chat_source *source);
 /* The same with what the tokenizer knows. */
 MUST_CHECK enum err chat_create_for(struct chat **out, const struct tok *t);
@@ -36,8 +33,6 @@ void chat_destroy(struct chat **c);
 
 enum chat_family chat_family(const struct chat *c);
 const char *chat_family_name(const struct chat *c);
-/* What a user should know of the choice, NULL for nothing. Borrowed. */
-const char *chat_note(const struct chat *c);
 
 struct chat_msg {
     const char *role; /* system, user, assistant, tool */

@@ -1,7 +1,9 @@
 #include "lm/session.h"
 
 #include "core/eval.h"
+#include "core/log.h"
 #include "core/memory.h"
+#include "core/stream.h"
 #include "lm/parts.h"
 
 /* Memory beyond weights and cache that work in flight may fill; the rest of what a session may take
@@ -60,12 +62,13 @@ enum err session_open(struct lm_session *s, const struct session_params *p)
     TRY(parts_open(&parts, p->path, PARTS_ALL, p->stream));
     s->tok = parts.tok;
     parts.tok = NULL;
+    if (p->raw)
+        TRY(chat_create(&s->chat, &(struct chat_source){ .template_text = NULL }));
+    else
+        TRY(chat_create_for(&s->chat, s->tok)); /* before the weights, which may take long */
     TRY(load_model(s, &parts, p));
     TRY(cache_init(&s->cache, s->model->config.layers));
     s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
-    err = chat_create_for(&s->chat, s->tok);
-    if (err == ERR_UNSUPPORTED) /* raw prompts still work */
-        err = ERR_OK;
 out:
     parts_fini(&parts);
     if (err)
@@ -75,12 +78,31 @@ out:
 
 void session_close(struct lm_session *s)
 {
+    /* An answer that was ended leaves a step in flight, and a driver that is torn down meanwhile
+     * may crash. What went wrong with it is nobody's concern any more. */
+    if (s->decoder.stream && strm_synchronize(s->stream) != ERR_OK)
+        log_info("what was in flight has failed: %s", err_text());
     decoder_fini(&s->decoder);
     cache_fini(&s->cache);
     VEC_FINI(&s->held);
     chat_destroy(&s->chat);
     tok_destroy(&s->tok);
     model_destroy(&s->model);
+}
+
+/* ---- prompts ---- */
+
+enum err session_encode(struct ids *out, struct lm_session *s, const struct chat_msg *msgs,
+                        size_t n, const struct chat_params *params)
+{
+    struct str text = { 0 };
+    enum err err;
+
+    TRY(chat_render(&text, s->chat, msgs, n, params));
+    err = tok_encode(s->tok, text.v, text.n, chat_family(s->chat) == CHAT_PLAIN, out);
+out:
+    VEC_FINI(&text);
+    return err;
 }
 
 /* ---- text ---- */

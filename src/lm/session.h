@@ -8,7 +8,7 @@
 struct lm_session {
     struct lm_model *model;
     struct tok *tok;
-    struct chat *chat; /* NULL: the model has no template that is known; chat_text says why */
+    struct chat *chat; /* plain text where the model has no template */
     struct lm_cache cache;
     struct lm_decoder decoder;
     struct ids held; /* tokens that the cache holds */
@@ -17,15 +17,24 @@ struct lm_session {
 };
 
 /* Opens a model folder or a GGUF file and brings the weights to the stream's device. on_load may be
- * NULL; it is told how many of all weights are there. */
+ * NULL; it is told how many of all weights are there. ERR_UNSUPPORTED for a chat template that is
+ * not known. */
 struct session_params {
     const char *path;
+    bool raw; /* without the model's chat template: texts are passed as they are */
     struct strm *stream;
     void (*on_load)(size_t done, size_t total, void *data);
     void *data;
 };
 MUST_CHECK enum err session_open(struct lm_session *s, const struct session_params *p);
+/* Waits for work in flight. */
 void session_close(struct lm_session *s);
+
+/* What was said, as the tokens of a prompt: written as the chat template does, or plain text with
+ * the tokens that begin a text. */
+MUST_CHECK enum err session_encode(struct ids *out, struct lm_session *s,
+                                   const struct chat_msg *msgs, size_t n,
+                                   const struct chat_params *params);
 
 /* One answer. */
 struct session_request {

@@ -45,6 +45,24 @@ has out 1 "/reset"
 has out 1 "/exit"
 has out 1 "/help"
 
+# A zero byte does not cut a text.
+talk 'a\0b\n' --max-tokens 2
+lines out 0
+has err 1 "zero byte"
+
+# A template that is not known is refused before anything is said; --raw does without.
+cp -r "$model" "$folder/unknown"
+chmod -R u+w "$folder/unknown"
+echo "{{ messages }}" >"$folder/unknown/chat_template.jinja"
+if echo Hi | "$mlx" chat --device cpu --model "$folder/unknown" >"$folder/out" 2>"$folder/err"; then
+    wrong "an unknown template is taken"
+fi
+has err 1 "--raw passes"
+echo Hi | "$mlx" chat --device cpu --model "$folder/unknown" --raw --max-tokens 2 \
+    >"$folder/out" 2>"$folder/err" || wrong "chat --raw"
+lines err 0
+[ -s "$folder/out" ] || wrong "no answer with --raw"
+
 # A space before it makes a text of it.
 talk ' /reste\n' --max-tokens 2
 lines err 0

@@ -153,6 +153,20 @@ says "8 of the context's 8 are free" --model "$m" --prompt "one two three four f
 fresh
 says "no tokens" --model "$m" --raw --prompt ""
 
+# A chat template that is not known is not left out silently, and a system message neither.
+fresh
+printf '%s' "{{ bos_token }}{{ '<start_of_turn>' + messages[0]['role'] }}" >"$m/chat_template.jinja"
+says "--raw" --model "$m" --prompt x
+says "--raw" --model "$m" --system y --prompt x
+if ! "$mlx" generate --device cpu --max-tokens 4 --model "$m" --raw --prompt x >"$folder/out" 2>&1; then
+    echo "--raw with an unknown chat template: $(cat "$folder/out")"
+    failed=1
+fi
+rm "$m/chat_template.jinja"
+printf 'Once\0upon' >"$folder/zero"
+says "zero byte" --model "$m" --prompt - <"$folder/zero"
+says "zero byte" --model "$m" --raw --prompt - <"$folder/zero"
+
 # An answer that cannot be written, where there is such a device.
 for option in --raw --json; do
     [ -c /dev/full ] || break

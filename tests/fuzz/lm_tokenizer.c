@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
-#include "lm/chat.h"
+#include "lm/chat_family.h"
 #include "lm/tokenizer.h"
 
 /* Patterns of bad will are slow on long texts. */
@@ -47,6 +47,8 @@ out:
     VEC_FINI(&ids);
 }
 
+/* Any text may be a template; what is known of it is rendered, and every style is for what is not.
+ */
 static void chat(const char *text, size_t n)
 {
     static const struct chat_msg msgs[] = { { "system", " S\n", NULL },
@@ -54,13 +56,16 @@ static void chat(const char *text, size_t n)
                                             { "assistant", "<think>x</think>\n\n", NULL } };
     static const struct chat_params params = { .add_generation_prompt = true };
     char template_text[MAX_TEXT + 1] = "";
-    struct chat_source source = { .template_text = template_text, .has_im_start = true };
+    struct chat_source source = { .template_text = template_text };
+    static const char *const styles[] = { "chatml-tools", "qwq",    "qwen3",
+                                          "llama3.2",     "llama2", "mistral-v3" };
     struct chat *c = NULL;
     struct str out = { 0 };
     enum err err;
 
     memcpy(template_text, text, n);
-    TRY(chat_create(&c, &source));
+    if (chat_create(&c, &source) != ERR_OK)
+        TRY(chat_create_styled(&c, &source, chat_style(styles[n % ARRAY_LEN(styles)])));
     TRY(chat_render(&out, c, msgs, ARRAY_LEN(msgs), &params));
 out:
     chat_destroy(&c);

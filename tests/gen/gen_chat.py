@@ -5,8 +5,8 @@ usage: gen_chat.py TEMPLATES OUTPUT
 
 TEMPLATES holds NAME.jinja for every name below, as the models bring them; they are not part of this
 project. OUTPUT gets, for each, what apply_chat_template makes of our messages, and instead of the
-template only the few words by which it is recognised; `unit_lm_chat OUTPUT TEMPLATES` checks that the
-templates themselves are recognised in the same way.
+template the style of src/lm/chat_family.c that writes the same; `unit_lm_chat OUTPUT TEMPLATES` checks
+that the templates themselves are recognised as such.
 """
 
 import json
@@ -20,43 +20,36 @@ from transformers import PreTrainedTokenizerFast
 
 LONG = 150 # characters
 
-TURN = "'<|im_start|>' + message"
-TOOLS = TURN + " <tool_response>"
-HEADER = "<|start_header_id|> message['content'] | trim + '<|eot_id|>'"
-DATES = HEADER + " add_generation_prompt Cutting Knowledge Date: December 2023\\n"
-OLD_DATE = " set date_string = \"26 Jul 2024\""
-INST = " message['content'] + eos_token"
-
-# name: (words of the template, begin and end of text)
+# name: (style, default system message, begin and end of text)
 FAMILIES = {
-    "chatml": (TURN, "", "<|im_end|>"),
-    "qwen2": (TURN + " '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n'", "", "<|im_end|>"),
-    "qwen2.5": (TOOLS + " '<|im_start|>system\\n' + '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud."
-                " You are a helpful assistant.<|im_end|>\\n'", "", "<|im_end|>"),
-    "qwq": (TOOLS + " split('</think>')[-1] '<|im_start|>assistant\\n<think>\\n'", "", "<|im_end|>"),
-    "qwen3": (TOOLS + " last_query_index reasoning_content </think> enable_thinking", "", "<|im_end|>"),
-    "qwen3-thinking-2507": (TOOLS + " last_query_index reasoning_content </think> '<|im_start|>assistant\\n<think>\\n'", "",
-                            "<|im_end|>"),
-    "qwen3-instruct-2507": (TOOLS, "", "<|im_end|>"),
-    "smollm2": (TURN + " '<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
-                "<|im_end|>\n'", "<|im_start|>", "<|im_end|>"),
-    "llama3": (HEADER + " add_generation_prompt", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3-always": (HEADER, "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3.1": (DATES + OLD_DATE, "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3.2": (DATES + OLD_DATE + " strftime_now", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama2": ("<<SYS>> bos_token + '[INST] ' + content.strip() + ' [/INST]' content.strip() + ' ' + eos_token",
-               "<s>", "</s>"),
-    "mistral-v1-old": ("'[INST] ' + ' [/INST]'" + INST, "<s>", "</s>"),
-    "mistral-v1": ("loop.first and system_message is defined ' [INST] ' + ' [/INST]' ' ' +" + INST, "<s>", "</s>"),
-    "mistral-v3": ("loop.last and system_message is defined \"[INST] \" + \"[/INST]\" \" \" + "
-                   "message[\"content\"]|trim + eos_token", "<s>", "</s>"),
-    "mistral-nemo": ("loop.last and system_message is defined \"[INST]\" + \"[/INST]\"" + INST, "<s>", "</s>"),
-    "mistral-v7": ("'[SYSTEM_PROMPT] ' '[/SYSTEM_PROMPT]' '[INST] ' '[/INST]' ' ' +" + INST, "<s>", "</s>"),
+    "chatml": ("chatml", "", "", "<|im_end|>"),
+    "qwen2": ("chatml", "You are a helpful assistant.", "", "<|im_end|>"),
+    "qwen2.5": ("chatml-tools", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "",
+                "<|im_end|>"),
+    "qwq": ("qwq", "", "", "<|im_end|>"),
+    "qwen3": ("qwen3", "", "", "<|im_end|>"),
+    "qwen3-thinking-2507": ("qwen3-thinking", "", "", "<|im_end|>"),
+    "qwen3-instruct-2507": ("chatml-tools", "", "", "<|im_end|>"),
+    "smollm2": ("chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", "<|im_start|>",
+                "<|im_end|>"),
+    "llama3": ("llama3", "", "<|begin_of_text|>", "<|eot_id|>"),
+    "llama3-always": ("llama3-always", "", "<|begin_of_text|>", "<|eot_id|>"),
+    "llama3.1": ("llama3.1", "", "<|begin_of_text|>", "<|eot_id|>"),
+    "llama3.2": ("llama3.2", "", "<|begin_of_text|>", "<|eot_id|>"),
+    "llama2": ("llama2", "", "<s>", "</s>"),
+    "mistral-v0.1": ("mistral-v0.1", "", "<s>", "</s>"),
+    "mistral-v1-old": ("mistral-v1-old", "", "<s>", "</s>"),
+    "mistral-v1": ("mistral-v1", "", "<s>", "</s>"),
+    "mistral-v3": ("mistral-v3", "", "<s>", "</s>"),
+    "mistral-v3-tools": ("mistral-v3-tools", "", "<s>", "</s>"),
+    "mistral-nemo": ("mistral-nemo", "", "<s>", "</s>"),
+    "mistral-v7": ("mistral-v7", "", "<s>", "</s>"),
+    "mistral-v7-tekken": ("mistral-v7-tekken", "", "<s>", "</s>"),
 }
 
 DATED = ("llama3.1", "llama3.2")
 # Results of tools have a form of their own there, which is not written.
-NO_TOOLS = DATED + ("llama2", "mistral-v1-old", "mistral-v1", "mistral-v3", "mistral-nemo", "mistral-v7")
+NO_TOOLS = DATED + tuple(name for name in FAMILIES if name.startswith(("llama2", "mistral")))
 
 
 def says(role, content, **more):
@@ -112,7 +105,7 @@ def lines(items):
 
 def main():
     folder, out = pathlib.Path(sys.argv[1]), []
-    for name, (words, bos, eos) in FAMILIES.items():
+    for name, (style, system, bos, eos) in FAMILIES.items():
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), bos_token=bos or None,
                                             eos_token=eos)
         tokenizer.chat_template = (folder / f"{name}.jinja").read_text(encoding="utf-8")
@@ -128,7 +121,7 @@ def main():
                 except jinja2.exceptions.TemplateError:
                     text = None
                 cases.append({"chat": i, **params, **expected(text)})
-        out.append({"name": name, "words": words, "bos": bos, "eos": eos, "cases": cases})
+        out.append({"name": name, "style": style, "system": system, "bos": bos, "eos": eos, "cases": cases})
     with open(sys.argv[2], "w", encoding="utf-8") as f:
         f.write(f"{{\"chats\":[\n{lines(CHATS)}],\n\"families\":[\n{lines(out)}]}}\n")
 

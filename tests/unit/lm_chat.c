@@ -1,12 +1,13 @@
 /* Rendered chats against transformers: gen/gen_chat.py says what the fixtures hold.
  *
  * usage: unit_lm_chat [FIXTURES [TEMPLATES]]; with TEMPLATES the templates of the models are read
- * from that folder, and must be recognised as the words in the fixtures are. */
-#include "lm/chat.h"
+ * from that folder, and must be recognised; without, chats are made of the fixtures' styles. */
+#include "lm/chat_family.h"
 
 #include "support/data.h"
 #include "support/testing.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <zlib.h>
@@ -15,8 +16,10 @@
 #include "core/mem.h"
 
 #define MSGS_MAX 16
-#define TURN "'<|im_start|>' + message "
-#define HEADER "<|start_header_id|> message['content'] | trim + '<|eot_id|>' "
+#define CHATML                                                                                     \
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "                  \
+    "message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"                                     \
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
 static const char *fixtures, *templates;
 
@@ -103,30 +106,50 @@ static char *read_template(const char *name)
     return text;
 }
 
+/* A chat of the template itself, which must be known, or of the style that the fixtures name. */
+static struct chat *open_chat(const char *name, struct json family, struct chat_source *source)
+{
+    struct chat *c = NULL;
+    struct str ignored = { 0 };
+    const char *style, *system;
+    uint64_t form;
+
+    assert_ok(json_get_string(&source->bos, family, "bos"));
+    assert_ok(json_get_string(&source->eos, family, "eos"));
+    assert_ok(json_get_string(&style, family, "style"));
+    assert_ok(json_get_string(&system, family, "system"));
+    if (!templates) {
+        assert_non_null(chat_style(style));
+        assert_ok(chat_create_styled(&c, source, chat_style(style)));
+        assert_ok(str_add(&c->system, system, strlen(system)));
+        return c;
+    }
+    char *text = read_template(name);
+    source->template_text = text;
+    if (chat_create(&c, source) != ERR_OK) {
+        assert_ok(chat_form(&form, text, &ignored));
+        fail_msg("%s is not known: TEMPLATE(0x%016" PRIx64 ", \"%s\")", name, form, style);
+    }
+    assert_string_equal(c->style->name, style);
+    assert_int_equal(c->system.n, strlen(system));
+    mem_free(text);
+    return c;
+}
+
 static size_t check_family(struct json family, struct json chats)
 {
-    struct chat_source source = { .has_im_start = true };
-    struct chat *c = NULL;
+    struct chat_source source = { 0 };
     const char *name;
-    char *text = NULL;
     size_t n = 0;
 
     assert_ok(json_get_string(&name, family, "name"));
-    assert_ok(json_get_string(&source.template_text, family, "words"));
-    assert_ok(json_get_string(&source.bos, family, "bos"));
-    assert_ok(json_get_string(&source.eos, family, "eos"));
-    if (templates)
-        source.template_text = text = read_template(name);
-    assert_ok(chat_create(&c, &source));
-    if (chat_note(c))
-        fail_msg("%s: %s", name, chat_note(c));
+    struct chat *c = open_chat(name, family, &source);
     JSON_EACH(v, json_find(family, "cases"))
     {
         check_case(c, name, chats, v);
         n++;
     }
     chat_destroy(&c);
-    mem_free(text);
     return n;
 }
 
@@ -146,7 +169,7 @@ static void test_same_as_transformers(void **state)
         n++;
     }
     print_message("%zu chats of %zu templates\n", cases, n);
-    assert_true(n >= 18 && cases > 600);
+    assert_true(n >= 21 && cases > 1000);
     json_destroy(&doc);
 }
 
@@ -158,7 +181,7 @@ static const struct chat_params prompt = { .add_generation_prompt = true };
 static void assert_renders(const char *template_text, const struct chat_msg *msgs, size_t n,
                            const char *expected)
 {
-    struct chat_source source = { .template_text = template_text, .has_im_start = true };
+    struct chat_source source = { .template_text = template_text };
     struct chat *c = NULL;
     struct str text = { 0 };
 
@@ -177,60 +200,132 @@ static void test_no_template_is_plain_text(void **state)
     assert_renders("", two, 2, "S\nU");
 }
 
+static void test_a_known_template(void **state)
+{
+    static const char system[] =
+        "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+        "{{ '<|im_start|>system\nIt\\'s you.<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + "
+        "message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    (void)state;
+    assert_renders(CHATML, two, 2,
+                   "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
+                   "<|im_start|>assistant\n");
+    assert_renders(system, two + 1, 1,
+                   "<|im_start|>system\nIt's you.<|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
+                   "<|im_start|>assistant\n");
+}
+
+/* What differs in one thing that changes the text is not known any more. */
 static void test_unknown_templates(void **state)
 {
     static const char *const unknown[] = {
         "{{ '<start_of_turn>' + role }}",
-        "'<|im_start|>' + message.content | trim",
-        TURN "reasoning_mode /no_think",
-        HEADER "macro",
-        "<|start_header_id|>",
-        TURN "</think> last_query_index reasoning_content enable_thinking is true",
-        TURN "{{ bos_token }}",
-        "[INST] without quotes",
-        "<<SYS>>",
+        "\n" CHATML,
+        CHATML "\n\n\n",
+        CHATML " {{ x }}",
+        "{{ bos_token }}" CHATML,
+        "{% if messages[0]['role'] == 'system' %}{{ 'Date' }}{% endif %}" CHATML,
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
+        "message['content'] | trim + '<|im_end|>' + '\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+        /* Phi-4's marks */
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '<|im_sep|>' + "
+        "message['content'] + '<|im_end|>' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant<|im_sep|>' }}{% endif %}",
+        "{% for message in messages",
+        "{{ 'an open literal",
+        "{",
     };
-    struct chat_source source = { .model_type = "gemma", .has_im_start = false };
+    struct chat_source source = { .model_type = "gemma" };
     struct chat *c = NULL;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
         source.template_text = unknown[i];
-        source.has_im_start = false;
         assert_fails(ERR_UNSUPPORTED, chat_create(&c, &source));
         assert_non_null(strstr(err_text(), "--raw"));
         assert_non_null(strstr(err_text(), "gemma"));
-        source.has_im_start = true;
-        assert_ok(chat_create(&c, &source));
-        assert_non_null(chat_note(c));
-        assert_int_equal(chat_family(c), CHAT_CHATML);
-        chat_destroy(&c);
+        assert_null(c);
     }
-    assert_renders(unknown[0], two, 2,
-                   "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
-                   "<|im_start|>assistant\n");
+}
+
+static uint64_t form_of(const char *text)
+{
+    struct str system = { 0 };
+    uint64_t form;
+
+    assert_ok(chat_form(&form, text, &system));
+    VEC_FINI(&system);
+    return form;
+}
+
+/* Pairs of texts: the same number where both render the same, whatever the messages are. */
+static void test_form(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } rows[] = {
+        { "{{ m['role'] }}", "{{m.role}}", true },
+        { "{{ m['role'] }}", "{{ m[\"role\"] }}", true },
+        { "{{ m.strip() }}", "{{ m['strip']() }}", false },
+        { "{{ 'a' + 'b' }}", "{{ \"ab\" }}", true },
+        { "{{ x + 'a' + 'b' }}", "{{ x + 'ab' }}", true },
+        { "{{ 'a' + x }}", "{{ 'a' + 'x' }}", false },
+        { "{{ 'a\\n' }}", "{{ 'a\n' }}", true },
+        { "{{ 'a\\\\n' }}", "{{ 'a\\n' }}", false },
+        { "{{ 'a' }}{# note #}", "{{ 'a' }}", true },
+        { "{% generation %}{{ a }}{% endgeneration %}", "{{ a }}", true },
+        { "{% if a %}\n{{ b }}{% endif %}", "{% if a %}{{ b }}{% endif %}", true },
+        { "{% if a %}\n\n{{ b }}{% endif %}", "{% if a %}{{ b }}{% endif %}", false },
+        { "{% if a %}\n  {% if b %}{{ c }}{% endif %}{% endif %}",
+          "{% if a %}{% if b %}{{ c }}{% endif %}{% endif %}", true },
+        { "{% if a %}\n  {{ b }}{% endif %}", "{% if a %}{{ b }}{% endif %}", false },
+        { "{% if a %}\n  {{- b }}{% endif %}", "{% if a %}{{ b }}{% endif %}", true },
+        { "{% if a -%}\n  {{ b }}{% endif %}", "{% if a %}{{ b }}{% endif %}", true },
+        { "x {% if a %}{% endif %}", "x{% if a %}{% endif %}", false },
+        { "  {% if a %}{% endif %}", "{% if a %}{% endif %}", true },
+        { "{{ a }}\n", "{{ a }}", true },
+        { "{{ a }}\n\n", "{{ a }}", false },
+        { "{{ ab }}", "{{ a b }}", false },
+        { "{{ '}}' }}", "{{ '}' }}}", false },
+        { "{{ '<|im_start|>system\\nA<|im_end|>\\n' }}",
+          "{{ '<|im_start|>system\\nB<|im_end|>\\n' }}", true },
+        { "{{ '<|im_start|>system\\nA<|im_end|>\\n' }}",
+          "{{ '<|im_start|>system\\nA<|im_end|>\\n<|im_end|>\\n' }}", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if ((form_of(rows[i].a) == form_of(rows[i].b)) != rows[i].same)
+            fail_msg("%s and %s", rows[i].a, rows[i].b);
+}
+
+static struct chat *styled(const char *style)
+{
+    struct chat *c = NULL;
+
+    assert_ok(chat_create_styled(&c, &(struct chat_source){ 0 }, chat_style(style)));
+    return c;
 }
 
 static void test_date_of_today(void **state)
 {
-    static const char words[] =
-        HEADER "Cutting Knowledge Date: May 2001\\n "
-               "set date_string = \"26 Jul 2024\" strftime_now add_generation_prompt";
-    struct chat_source source = { .template_text = words };
+    struct chat *c = styled("llama3.2");
     struct str text = { 0 };
-    struct chat *c = NULL;
     char before[64], after[64];
     time_t now = time(NULL);
     struct tm tm;
 
     (void)state;
-    strftime(before, sizeof before, "Date: May 2001\nToday Date: %d %b %Y\n\n",
+    strftime(before, sizeof before, "Date: December 2023\nToday Date: %d %b %Y\n\n",
              localtime_r(&now, &tm));
-    assert_ok(chat_create(&c, &source));
     assert_ok(chat_render(&text, c, two + 1, 1, &prompt));
     assert_ok(VEC_PUSH(&text, '\0'));
     now = time(NULL);
-    strftime(after, sizeof after, "Date: May 2001\nToday Date: %d %b %Y\n\n",
+    strftime(after, sizeof after, "Date: December 2023\nToday Date: %d %b %Y\n\n",
              localtime_r(&now, &tm));
     assert_true(strstr(text.v, before) || strstr(text.v, after)); /* midnight may have passed */
     chat_destroy(&c);
@@ -239,15 +334,11 @@ static void test_date_of_today(void **state)
 
 static void test_refusals(void **state)
 {
-    static const char llama31[] = HEADER "Cutting Knowledge Date: May 2001\\n "
-                                         "set date_string = \"26 Jul 2024\"";
     const struct chat_msg tool = { "tool", "x", NULL };
-    struct chat_source source = { .template_text = llama31 };
+    struct chat *c = styled("llama3.1");
     struct str text = { 0 };
-    struct chat *c = NULL;
 
     (void)state;
-    assert_ok(chat_create(&c, &source));
     assert_fails(ERR_ARG, chat_render(&text, c, &tool, 1, &prompt));
     assert_non_null(strstr(err_text(), "tool"));
     assert_fails(ERR_ARG, chat_render(&text, c, &tool, 0, &prompt));
@@ -273,11 +364,7 @@ static void test_from_a_tokenizer(void **state)
 
 static void test_every_allocation_may_fail(void **state)
 {
-    struct chat_source source = { .template_text =
-                                      "'<|im_start|>' + message '<|im_start|>system\\nA"
-                                      "<|im_end|>'",
-                                  .bos = "<s>",
-                                  .eos = "</s>" };
+    struct chat_source source = { .template_text = CHATML, .bos = "<s>", .eos = "</s>" };
     enum err err;
     size_t n = 0;
 
@@ -303,7 +390,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_transformers),
         cmocka_unit_test(test_no_template_is_plain_text),
+        cmocka_unit_test(test_a_known_template),
         cmocka_unit_test(test_unknown_templates),
+        cmocka_unit_test(test_form),
         cmocka_unit_test(test_date_of_today),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_from_a_tokenizer),
