@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "lm/gguf_model.h"
+#include "lm/hub.h"
 
 static enum err open_folder(struct parts *p, const char *path, enum parts_wanted wanted,
                             struct strm *s)
@@ -41,14 +42,43 @@ out:
     return err;
 }
 
+static enum err refuse(const char *path)
+{
+    struct str cache = { 0 };
+    enum err err = ERR_OK;
+
+    if (hub_is_name(path))
+        TRY(hub_cache(&cache));
+    err = err_set(ERR_ARG,
+                  "there is no model %s%s%s; a model is a folder with config.json, "
+                  "tokenizer.json and model*.safetensors, a .gguf file, or ORG/NAME that "
+                  "`hf download ORG/NAME` has fetched",
+                  path, cache.n ? ", and none of this name in " : "", cache.n ? cache.v : "");
+out:
+    VEC_FINI(&cache);
+    return err;
+}
+
 enum err parts_open(struct parts *p, const char *path, enum parts_wanted wanted, struct strm *s)
 {
+    struct str downloaded = { 0 };
     struct stat st;
+    enum err err = ERR_OK;
 
     *p = (struct parts){ .tok = NULL };
-    if (stat(path, &st) != 0)
-        return err_set(ERR_ARG, "there is no model %s", path);
-    return S_ISDIR(st.st_mode) ? open_folder(p, path, wanted, s) : open_file(p, path, wanted, s);
+    if (stat(path, &st) != 0) {
+        if (hub_is_name(path))
+            TRY(hub_find(&downloaded, path));
+        if (!downloaded.n || stat(downloaded.v, &st) != 0) {
+            err = refuse(path);
+            goto out;
+        }
+        path = downloaded.v;
+    }
+    err = S_ISDIR(st.st_mode) ? open_folder(p, path, wanted, s) : open_file(p, path, wanted, s);
+out:
+    VEC_FINI(&downloaded);
+    return err;
 }
 
 void parts_fini(struct parts *p)

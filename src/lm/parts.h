@@ -1,4 +1,5 @@
-/* What a model is made of, wherever it lies: a folder in MLX's format, or a GGUF file. */
+/* What a model is made of, wherever it lies: a folder in MLX's format, a GGUF file, or such a
+ * folder that Hugging Face's tools have downloaded, by its name on the hub. */
 #pragma once
 
 #include "lm/config.h"
