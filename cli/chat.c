@@ -7,10 +7,11 @@
 #include "cli/llm.h"
 
 static const char usage[] =
-    "usage: mlx chat --model PATH [options]\n\n"
+    "usage: mlx chat --model MODEL [options]\n\n"
     "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends it, /help lists "
     "the\n"
-    "commands, Ctrl-C ends an answer. A line with a space before its / goes to the model.\n\n";
+    "commands. Ctrl-C ends an answer, or clears the line; twice in turn it ends the conversation.\n"
+    "A line with a space before its / goes to the model.\n\n";
 
 static const char commands[] =
     "/reset forgets the conversation, /exit ends it, /help lists the commands; with a space before "
@@ -130,15 +131,33 @@ struct line {
     bool has_zero; /* inside, so that text is only what is before it */
 };
 
+/* A line from the terminal. Ctrl-C gives an empty one, and the end where it comes again with
+ * nothing typed in between. */
+static struct line read_terminal(void)
+{
+    static bool was_interrupted;
+    struct line l = { 0 };
+
+    llm_forget_interrupt();
+    l.text = readline("> ");
+    if (!llm_was_interrupted()) {
+        was_interrupted = false;
+        return l;
+    }
+    free(l.text);
+    l.text = was_interrupted ? NULL : strdup("");
+    fputs(was_interrupted ? "\n" : "\n(Ctrl-C again or /exit ends the conversation)\n", stdout);
+    was_interrupted = true;
+    return l;
+}
+
 static struct line read_line(void)
 {
     struct line l = { 0 };
     size_t size = 0;
 
-    if (isatty(STDIN_FILENO)) {
-        l.text = readline("> ");
-        return l;
-    }
+    if (isatty(STDIN_FILENO))
+        return read_terminal();
     ssize_t n = getline(&l.text, &size, stdin);
     if (n < 0) {
         free(l.text);
