@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "cli/args.h"
 #include "core/clock.h"
 #include "core/eval.h"
 #include "core/gate.h"
@@ -20,7 +21,7 @@
 #define WARM_UP_NS 300000000
 
 static const char usage[] =
-    "usage: mlx bench llm (--model PATH | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
+    "usage: mlx bench llm (--model MODEL | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
     "                     [--repeat N] [--chunk N] [--device cpu|gpu] [--json]\n"
     "\n"
     "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so "
@@ -29,7 +30,7 @@ static const char usage[] =
     "are\n"
     "read, to be held against that of `mlx bench --filter sum`. Times of the GPU need "
     "MLX_VK_TIMING=1.\n"
-    "PATH: a model folder in MLX's format, or a GGUF file.\n"
+    "MODEL: a folder in MLX's format, a GGUF file, or a downloaded ORG/NAME.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 (as the context has room) --repeat 5 --chunk 512, "
     "--device as for `mlx "
@@ -102,9 +103,11 @@ static enum err step(struct arr **token, struct subject *s, struct arr *tokens, 
 {
     struct lm_generation g = generation(s, 1);
     int64_t began = clock_thread_ns();
+    struct lm_step next = { 0 };
     enum err err;
 
-    TRY(generate_step(token, &g, tokens, NULL));
+    TRY(generate_step(&next, &g, tokens, NULL));
+    *token = next.token;
     err = eval_arrays(token, 1, true);
 out:
     *cpu += (double)(clock_thread_ns() - began) * 1e-9;
@@ -402,23 +405,25 @@ static bool parse_option(struct options *o, const char *name, const char *value)
 
 static bool parse(struct options *o, int argc, char **argv)
 {
+    struct args a = { .argc = argc, .argv = argv };
+
     *o = (struct options){ .pp = { { 512 }, 1 },
                            .tg = { { 128 }, 1 },
                            .repeat = 5,
                            .chunk = LM_CHUNK,
                            .device = dev_default().type };
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
+    while (args_next(&a)) {
+        if (args_is(&a, "--json", 0)) {
             o->json = true;
             continue;
         }
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!value || !parse_option(o, argv[i], value)) {
-            fprintf(stderr, "mlx bench llm: no such option or value: %s %s\n", argv[i],
+        const char *name = args_is(&a, "--model", 'm') ? "--model" : a.name;
+        const char *value = args_value(&a);
+        if (!value || !parse_option(o, name, value)) {
+            fprintf(stderr, "mlx bench llm: no such option or value: %s %s\n", a.name,
                     value ? value : "");
             return false;
         }
-        i++;
     }
     if (!o->model == !o->random) {
         fprintf(stderr, "mlx bench llm: either --model or --random is needed\n");

@@ -1,4 +1,5 @@
 /* `mlx generate`: one prompt, one answer. */
+#include <math.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -7,7 +8,7 @@
 #include "mlx/c/mlx.h"
 
 static const char usage[] =
-    "usage: mlx generate --model PATH --prompt TEXT [options]\n\n"
+    "usage: mlx generate --model MODEL --prompt TEXT [options]\n\n"
     "Writes the answer to standard output and statistics to standard error.\n\n";
 
 /* ---- the prompt ---- */
@@ -49,8 +50,11 @@ out:
 
 /* ---- the answer ---- */
 
+/* What --json prints: text and tokens are kept until the end. */
 struct kept {
-    struct str text;
+    struct str text, logprobs; /* the latter as JSON */
+    struct ids tokens;
+    int32_t n_top; /* of the likeliest tokens that go with each; -1: no log-probabilities */
     enum err err;
 };
 
@@ -73,6 +77,63 @@ static bool on_prompt(size_t done, size_t total, void *data)
     return !llm_was_interrupted();
 }
 
+static enum err add_logprob(struct str *out, int32_t id, float logprob)
+{
+    char text[80];
+    int n = isfinite(logprob)
+                ? snprintf(text, sizeof text, "{\"id\": %d, \"logprob\": %.6f", id, (double)logprob)
+                : snprintf(text, sizeof text, "{\"id\": %d, \"logprob\": null", id);
+
+    return str_add(out, text, (size_t)n);
+}
+
+/* The likeliest token behind `last`: less likely than it, or as likely and later. */
+static int32_t next_likely(const float *logprobs, size_t n, int32_t last)
+{
+    int32_t best = -1;
+
+    for (int32_t i = 0; i < (int32_t)n; i++) {
+        bool is_behind =
+            last < 0 || logprobs[i] < logprobs[last] || (logprobs[i] == logprobs[last] && i > last);
+        if (is_behind && (best < 0 || logprobs[i] > logprobs[best]))
+            best = i;
+    }
+    return best;
+}
+
+static enum err add_logprobs(struct kept *kept, int32_t id, const float *logprobs, size_t n)
+{
+    struct str *out = &kept->logprobs;
+    int32_t top = -1;
+    enum err err = ERR_OK;
+
+    if (out->n)
+        TRY(str_add(out, ", ", 2));
+    TRY(add_logprob(out, id, logprobs[id]));
+    TRY(str_add(out, ", \"top\": [", 10));
+    for (int32_t i = 0; i < kept->n_top && (top = next_likely(logprobs, n, top)) >= 0; i++) {
+        if (i)
+            TRY(str_add(out, ", ", 2));
+        TRY(add_logprob(out, top, logprobs[top]));
+        TRY(str_add(out, "}", 1));
+    }
+    err = str_add(out, "]}", 2);
+out:
+    return err;
+}
+
+static enum err on_token(int32_t id, const float *logprobs, size_t n, void *data)
+{
+    struct kept *kept = data;
+    enum err err;
+
+    TRY(VEC_PUSH(&kept->tokens, id));
+    if (logprobs)
+        err = add_logprobs(kept, id, logprobs, n);
+out:
+    return err;
+}
+
 static void print_json_text(const char *s, size_t n)
 {
     putchar('"');
@@ -88,23 +149,37 @@ static void print_json_text(const char *s, size_t n)
     putchar('"');
 }
 
-static void print_json(const struct str *text, const struct lm_stats *s)
+static void print_ids(const char *name, const struct ids *ids)
+{
+    printf(", \"%s\": [", name);
+    for (size_t i = 0; i < ids->n; i++)
+        printf("%s%d", i ? ", " : "", (int)ids->v[i]);
+    printf("]");
+}
+
+static void print_json(const struct kept *kept, const struct ids *prompt, const struct lm_stats *s)
 {
     static const char *const reasons[] = {
         [LM_FINISH_LENGTH] = "length", [LM_FINISH_STOP] = "stop", [LM_FINISH_CALLER] = "stop"
     };
 
     printf("{\"text\": ");
-    print_json_text(text->v, text->n);
+    print_json_text(kept->text.v, kept->text.n);
     printf(", \"finish_reason\": \"%s\", \"prompt_tokens\": %zu, \"prompt_seconds\": %.6f, "
-           "\"generation_tokens\": %zu, \"generation_seconds\": %.6f, \"peak_memory_gb\": %.6f}\n",
+           "\"generation_tokens\": %zu, \"generation_seconds\": %.6f, \"peak_memory_gb\": %.6f",
            llm_was_interrupted() ? "interrupted" : reasons[s->finish], s->prompt_tokens,
            s->prompt_seconds, s->tokens, s->seconds, (double)memory_peak() * 1e-9);
+    print_ids("prompt_token_ids", prompt);
+    print_ids("token_ids", &kept->tokens);
+    if (kept->n_top >= 0)
+        printf(", \"logprobs\": [%.*s]", (int)kept->logprobs.n,
+               kept->logprobs.n ? kept->logprobs.v : "");
+    printf("}\n");
 }
 
 static enum err answer(struct lm_session *s, const struct llm_options *o)
 {
-    struct kept kept = { .err = ERR_OK };
+    struct kept kept = { .n_top = o->logprobs };
     struct ids prompt = { 0 };
     struct lm_stats stats;
     enum err err;
@@ -119,6 +194,8 @@ static enum err answer(struct lm_session *s, const struct llm_options *o)
                                                  .n_stop = o->n_stop,
                                                  .on_text = on_text,
                                                  .on_prompt = on_prompt,
+                                                 .on_token = o->json ? on_token : NULL,
+                                                 .with_logprobs = o->logprobs >= 0,
                                                  .data = o->json ? &kept : NULL });
     llm_progress("prompt", 1, 1);
     if (!o->json && stats.tokens) {
@@ -128,11 +205,13 @@ static enum err answer(struct lm_session *s, const struct llm_options *o)
     TRY(err);
     TRY(kept.err);
     if (o->json)
-        print_json(&kept.text, &stats);
+        print_json(&kept, &prompt, &stats);
     else
         llm_print_stats(&stats);
 out:
     VEC_FINI(&kept.text);
+    VEC_FINI(&kept.logprobs);
+    VEC_FINI(&kept.tokens);
     VEC_FINI(&prompt);
     return err;
 }

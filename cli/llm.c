@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/args.h"
 #include "cli/llm.h"
 #include "core/clock.h"
 #include "core/memory.h"
@@ -40,11 +42,11 @@ static bool set_system(struct llm_options *o, const char *v)
     return true;
 }
 
-static bool set_int(int32_t *out, const char *v, double least)
+static bool set_int(int32_t *out, const char *v, double least, double most)
 {
     double n = 0;
 
-    if (!parse_number(&n, v, least, INT32_MAX) || n != floor(n))
+    if (!parse_number(&n, v, least, most) || n != floor(n))
         return false;
     *out = (int32_t)n;
     return true;
@@ -56,13 +58,14 @@ static bool set_float(float *out, const char *v, double most)
 
     if (!parse_number(&n, v, 0, most))
         return false;
-    *out = (float)n;
+    /* What is too small for a float is still more than 0, which may mean something else. */
+    *out = n > 0 && n < (double)FLT_MIN ? FLT_MIN : (float)n;
     return true;
 }
 
 static bool set_max_tokens(struct llm_options *o, const char *v)
 {
-    return set_int(&o->max_tokens, v, 1);
+    return set_int(&o->max_tokens, v, 1, INT32_MAX);
 }
 
 static bool set_temp(struct llm_options *o, const char *v)
@@ -82,12 +85,13 @@ static bool set_min_p(struct llm_options *o, const char *v)
 
 static bool set_top_k(struct llm_options *o, const char *v)
 {
-    return set_int(&o->sampling.top_k, v, 0);
+    return set_int(&o->sampling.top_k, v, 0, INT32_MAX);
 }
 
 static bool set_penalty(struct llm_options *o, const char *v)
 {
-    return set_float(&o->sampling.repetition_penalty, v, 1e6) && o->sampling.repetition_penalty > 0;
+    return set_float(&o->sampling.repetition_penalty, v, 1e6) &&
+           sampling_check(&o->sampling) == ERR_OK;
 }
 
 static bool set_seed(struct llm_options *o, const char *v)
@@ -97,7 +101,7 @@ static bool set_seed(struct llm_options *o, const char *v)
     errno = 0;
     o->seed = strtoull(v, &end, 10);
     o->has_seed = true;
-    return end != v && !*end && !errno && *v != '-';
+    return end != v && !*end && !errno && *v >= '0' && *v <= '9';
 }
 
 static bool set_device(struct llm_options *o, const char *v)
@@ -129,6 +133,13 @@ static bool set_json(struct llm_options *o, const char *v)
     return true;
 }
 
+#define MAX_LOGPROBS 20
+
+static bool set_logprobs(struct llm_options *o, const char *v)
+{
+    return set_int(&o->logprobs, v, 0, MAX_LOGPROBS);
+}
+
 static bool set_think(struct llm_options *o, const char *v)
 {
     o->thinking = strcmp(v, "on") == 0 ? CHAT_THINK_ON : CHAT_THINK_OFF;
@@ -139,10 +150,12 @@ static const struct option {
     const char *name, *value, *text;
     bool (*set)(struct llm_options *o, const char *v);
     bool in_chat;
+    char letter;
 } options[] = {
-    { "--model", "PATH", "model folder in MLX's format, or a GGUF file", set_model, true },
+    { "--model", "MODEL", "folder in MLX's format, GGUF file, or downloaded ORG/NAME", set_model,
+      true, 'm' },
     { "--prompt", "TEXT", "what to answer or to continue; - reads standard input", set_prompt,
-      false },
+      false, 'p' },
     { "--system", "TEXT", "system message", set_system, true },
     { "--raw", NULL, "continue the text itself, without the model's chat template", set_raw, true },
     { "--max-tokens", "N", "longest answer in tokens (256)", set_max_tokens, true },
@@ -158,25 +171,33 @@ static const struct option {
     { "--stop", "TEXT", "end before this text; up to eight times", set_stop, true },
     { "--think", "on|off", "for models that can think aloud first", set_think, true },
     { "--device", "cpu|gpu", "where to run (gpu where there is a hardware one)", set_device, true },
-    { "--json", NULL, "answer and statistics as one JSON object", set_json, false },
+    { "--json", NULL, "answer, token ids and statistics as one JSON object", set_json, false },
+    { "--logprobs", "N",
+      "with --json: log-probability of each token and of the N likeliest (to 20)", set_logprobs,
+      false },
 };
 
 void llm_print_options(FILE *out, bool is_chat)
 {
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {
-        char left[40];
+        char left[40], letter[8] = "";
         if (is_chat && !options[i].in_chat)
             continue;
-        snprintf(left, sizeof left, "%s %s", options[i].name,
+        if (options[i].letter)
+            snprintf(letter, sizeof letter, "-%c, ", options[i].letter);
+        snprintf(left, sizeof left, "%s%s %s", letter, options[i].name,
                  options[i].value ? options[i].value : "");
         fprintf(out, "  %-26s %s\n", left, options[i].text);
     }
+    fputs("  -h, --help                 this text\n\n"
+          "--name=value is the same as --name value.\n",
+          out);
 }
 
-static const struct option *find_option(const char *name, bool is_chat)
+static const struct option *find_option(const struct args *a, bool is_chat)
 {
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        if (strcmp(options[i].name, name) == 0 && (!is_chat || options[i].in_chat))
+        if (args_is(a, options[i].name, options[i].letter) && (!is_chat || options[i].in_chat))
             return &options[i];
     return NULL;
 }
@@ -187,31 +208,50 @@ static bool complain(const char *what, const char *name, const char *rest)
     return false;
 }
 
-bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat)
+static bool take_option(struct llm_options *o, struct args *a, bool is_chat)
 {
-    *o = (struct llm_options){ .max_tokens = 256,
-                               .sampling = { .repetition_penalty = 1, .repetition_context = 20 } };
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            o->help = true;
-            return true;
-        }
-        const struct option *opt = find_option(argv[i], is_chat);
-        if (!opt)
-            return complain("unknown option", argv[i], "");
-        if (opt->value && i + 1 == argc)
-            return complain(argv[i], "needs a value: ", opt->value);
-        if (!opt->set(o, opt->value ? argv[i + 1] : NULL))
-            return complain(argv[i], "cannot be ", argv[i + 1]);
-        i += opt->value != NULL;
-    }
+    const struct option *opt = find_option(a, is_chat);
+    const char *value = opt && opt->value ? args_value(a) : NULL;
+
+    if (!opt)
+        return complain("unknown option", a->word, "");
+    if (opt->value && !value)
+        return complain(opt->name, "needs a value: ", opt->value);
+    if (!opt->value && a->given)
+        return complain(opt->name, "has no value", "");
+    return opt->set(o, value) || complain(opt->name, "cannot be ", value);
+}
+
+/* What is missing, or does not go together. */
+static bool check_options(const struct llm_options *o, bool is_chat)
+{
     if (!o->model)
         return complain("--model", "is missing", "");
     if (!is_chat && !o->prompt)
         return complain("--prompt", "is missing", "");
     if (o->raw && o->system)
         return complain("--system", "needs the chat template that --raw leaves out", "");
+    if (o->logprobs >= 0 && !o->json)
+        return complain("--logprobs", "needs --json", "");
     return true;
+}
+
+bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat)
+{
+    struct args a = { .argc = argc, .argv = argv };
+
+    *o = (struct llm_options){ .max_tokens = 256,
+                               .logprobs = -1,
+                               .sampling = { .repetition_penalty = 1, .repetition_context = 20 } };
+    while (args_next(&a)) {
+        if (args_is(&a, "--help", 'h')) {
+            o->help = true;
+            return true;
+        }
+        if (!take_option(o, &a, is_chat))
+            return false;
+    }
+    return check_options(o, is_chat);
 }
 
 /* ---- progress ---- */

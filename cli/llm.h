@@ -11,6 +11,7 @@ struct llm_options {
     struct lm_sampling sampling;
     int32_t max_tokens;
     uint64_t seed;
+    int32_t logprobs; /* likeliest tokens that go with each; -1: no log-probabilities */
     bool has_seed, raw, json, help;
     enum chat_thinking thinking;
     bool has_device;

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/llm.h"
 #include "core/mem.h"
@@ -8,11 +9,11 @@
 #include "lm/parts.h"
 
 static const char usage_text[] =
-    "usage: mlx tokenize --model PATH [--no-special] [--decode] TEXT\n\n"
+    "usage: mlx tokenize --model MODEL [--no-special] [--decode] TEXT\n\n"
     "Prints the token ids of TEXT on one line, with those that begin and end a text\n"
     "unless --no-special. With --decode TEXT is a list of ids, with blanks or commas\n"
     "between them, and their text is printed. TEXT is read from standard input if it\n"
-    "is \"-\". PATH is a folder with tokenizer.json, or a GGUF file.\n";
+    "is \"-\". MODEL is a folder with tokenizer.json, a GGUF file, or a downloaded ORG/NAME.\n";
 
 struct options {
     const char *model, *text;
@@ -22,17 +23,19 @@ struct options {
 /* False if the arguments make no sense. */
 static bool parse(struct options *o, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0)
+    struct args a = { .argc = argc, .argv = argv };
+
+    while (args_next(&a)) {
+        if (args_is(&a, "--help", 'h'))
             o->help = true;
-        else if (strcmp(argv[i], "--decode") == 0)
+        else if (args_is(&a, "--decode", 0))
             o->decode = true;
-        else if (strcmp(argv[i], "--no-special") == 0)
+        else if (args_is(&a, "--no-special", 0))
             o->no_special = true;
-        else if (strcmp(argv[i], "--model") == 0 && i + 1 < argc)
-            o->model = argv[++i];
-        else if (!o->text && strncmp(argv[i], "--", 2) != 0)
-            o->text = argv[i];
+        else if (args_is(&a, "--model", 'm'))
+            o->model = args_value(&a);
+        else if (!o->text && strncmp(a.word, "--", 2) != 0)
+            o->text = a.word;
         else
             return false;
     }

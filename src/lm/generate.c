@@ -99,7 +99,7 @@ static struct arr *build_logits(struct lm_graph *graph, const struct lm_generati
     return g_squeeze(graph, model_logits(graph, g->model, hidden), 1);
 }
 
-enum err generate_step(struct arr **token, const struct lm_generation *g, struct arr *tokens,
+enum err generate_step(struct lm_step *out, const struct lm_generation *g, struct arr *tokens,
                        struct arr *recent)
 {
     struct arr *logits = NULL;
@@ -110,8 +110,17 @@ enum err generate_step(struct arr **token, const struct lm_generation *g, struct
         return err;
     graph_begin(&graph, g->stream);
     logits = logits ? graph_own(&graph, logits, err) : build_logits(&graph, g, tokens);
-    graph_keep(&graph, token, sample(&graph, g->sampling, logits, recent));
+    logits = sample_penalised(&graph, g->sampling, logits, recent);
+    graph_keep(&graph, &out->token, sample(&graph, g->sampling, logits));
+    if (g->on_logprobs)
+        graph_keep(&graph, &out->logprobs, sample_logprobs(&graph, logits));
     return graph_end(&graph);
+}
+
+static void step_drop(struct lm_step *s)
+{
+    arr_unref(&s->token);
+    arr_unref(&s->logprobs);
 }
 
 /* The tokens that a repetition penalty looks at: host side, because they are few and known but for
@@ -166,36 +175,38 @@ out:
     return err;
 }
 
-/* Submits the step after `newest`, or after the last token of the prompt. */
-static enum err submit(struct arr **token, const struct lm_generation *g, struct arr *newest,
+/* Submits the step after `newest`, or after the last token of the prompt. *step is empty before,
+ * and after an error. */
+static enum err submit(struct lm_step *step, const struct lm_generation *g, struct arr *newest,
                        const struct history *h)
 {
-    struct arr *tokens = newest ? arr_ref(newest) : NULL, *recent = NULL, *next = NULL;
+    struct arr *tokens = newest ? arr_ref(newest) : NULL, *recent = NULL;
     enum err err = ERR_OK;
 
     if (!tokens)
         TRY(tokens_of(&tokens, g->prompt + g->n_prompt - 1, 1));
     TRY(history_array(&recent, h, newest, g->stream));
-    TRY(generate_step(&next, g, tokens, recent));
+    TRY(generate_step(step, g, tokens, recent));
     arr_unref(&tokens); /* the graph alone holds its inputs now */
     arr_unref(&recent);
-    TRY(eval_arrays(&next, 1, true));
-    *token = next;
-    next = NULL;
+    err =
+        eval_arrays((struct arr *[]){ step->token, step->logprobs }, step->logprobs ? 2 : 1, true);
 out:
-    arr_unref(&next);
+    if (err)
+        step_drop(step);
     arr_unref(&tokens);
     arr_unref(&recent);
     return err;
 }
 
-static enum err read_token(int32_t *id, struct arr *token)
+static enum err read_token(int32_t *id, const struct lm_step *step)
 {
     const void *p;
-    enum err err = arr_host(&p, token);
+    enum err err;
 
-    if (!err)
-        *id = *(const int32_t *)p;
+    TRY(arr_host(&p, step->token));
+    *id = *(const int32_t *)p;
+out:
     return err;
 }
 
@@ -207,14 +218,17 @@ static bool is_eos(const struct lm_generation *g, int32_t id)
     return false;
 }
 
-/* What the caller and the model say of token n; false ends the generation. */
-static bool give_token(struct lm_stats *st, const struct lm_generation *g, int32_t id)
+/* What the caller and the model say of a token; false ends the generation. logprobs may be NULL. */
+static bool give_token(struct lm_stats *st, const struct lm_generation *g, int32_t id,
+                       const float *logprobs)
 {
     if (is_eos(g, id)) {
         st->finish = LM_FINISH_STOP;
         return false;
     }
     st->tokens++;
+    if (logprobs)
+        g->on_logprobs(id, logprobs, (size_t)g->model->config.vocab, g->data);
     if (!g->on_token(id, g->data)) {
         st->finish = LM_FINISH_CALLER;
         return false;
@@ -222,29 +236,44 @@ static bool give_token(struct lm_stats *st, const struct lm_generation *g, int32
     return true;
 }
 
-/* Gives tokens to the caller until one ends it. *token is the first one, on its way. */
-static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g, struct arr **token,
-                            struct history *h)
+/* Reads the step's result and gives it to the caller; *go_on false ends the generation. */
+static enum err give_step(struct lm_stats *st, const struct lm_generation *g,
+                          const struct lm_step *step, struct history *h, bool *go_on)
+{
+    const void *logprobs = NULL;
+    int32_t id;
+    enum err err;
+
+    TRY(read_token(&id, step));
+    if (step->logprobs)
+        TRY(arr_host(&logprobs, step->logprobs));
+    if (!st->first_ns)
+        st->first_ns = clock_ns();
+    st->seconds = seconds_since(st->first_ns);
+    history_push(h, id);
+    *go_on = give_token(st, g, id, logprobs);
+out:
+    return err;
+}
+
+/* Gives tokens to the caller until one ends it. *step is the first one, on its way. */
+static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g,
+                            struct lm_step *step, struct history *h)
 {
     int32_t start = g->cache->used;
-    int64_t first = 0;
     enum err err = ERR_OK;
 
-    for (int32_t n = 0; *token; n++) {
-        struct arr *next = NULL;
-        int32_t id;
+    for (int32_t n = 0; step->token; n++) {
+        struct lm_step next = { 0 };
+        bool go_on = true;
 
         if (n + 1 < g->max_tokens && start + n < g->model->config.context)
-            TRY(submit(&next, g, *token, h));
-        err = read_token(&id, *token);
-        arr_unref(token);
-        *token = next;
+            TRY(submit(&next, g, step->token, h));
+        err = give_step(st, g, step, h, &go_on);
+        step_drop(step);
+        *step = next;
         TRY(err);
-        if (n == 0)
-            first = clock_ns();
-        st->seconds = seconds_since(first);
-        history_push(h, id);
-        if (!give_token(st, g, id)) {
+        if (!go_on) {
             cache_trim(g->cache, start + n + (st->finish == LM_FINISH_CALLER));
             break;
         }
@@ -271,7 +300,7 @@ static enum err give_up(const struct lm_generation *g, enum err err)
 enum err generate(struct lm_stats *st, const struct lm_generation *g)
 {
     struct history h = { 0 };
-    struct arr *token = NULL;
+    struct lm_step step = { 0 };
     int64_t began = clock_ns();
     bool go_on = true;
     enum err err;
@@ -288,11 +317,11 @@ enum err generate(struct lm_stats *st, const struct lm_generation *g)
         st->finish = LM_FINISH_CALLER;
         goto out;
     }
-    TRY(submit(&token, g, NULL, &h));
-    TRY(give_tokens(st, g, &token, &h));
+    TRY(submit(&step, g, NULL, &h));
+    TRY(give_tokens(st, g, &step, &h));
     st->prompt_seconds = seconds_since(began) - st->seconds;
 out:
-    arr_unref(&token);
+    step_drop(&step);
     mem_free(h.ids);
     return err ? give_up(g, err) : ERR_OK;
 }

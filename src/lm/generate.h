@@ -20,6 +20,10 @@ struct lm_generation {
     size_t n_eos;
     /* Called with each token; false ends the generation. */
     bool (*on_token)(int32_t token, void *data);
+    /* Called before on_token with the logarithms of the probabilities that the token was chosen
+     * from, before temperature and filters: one for each of the n tokens of the vocabulary. May be
+     * NULL. */
+    void (*on_logprobs)(int32_t token, const float *logprobs, size_t n, void *data);
     /* Called before the first and after every chunk of the prompt; false ends. May be NULL. */
     bool (*on_prompt)(size_t done, size_t total, void *data);
     void *data;
@@ -30,6 +34,7 @@ enum lm_finish { LM_FINISH_LENGTH, LM_FINISH_STOP, LM_FINISH_CALLER };
 struct lm_stats {
     size_t prompt_tokens, tokens;
     double prompt_seconds, seconds; /* until the first token was there; after it */
+    int64_t first_ns;               /* when it was there, by clock_ns */
     enum lm_finish finish;
 };
 
@@ -41,7 +46,12 @@ MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation 
 /* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */
 MUST_CHECK enum err generate_prefill(const struct lm_generation *g, size_t n);
 
+/* What a step gives, as new references; logprobs [1, vocab] only if on_logprobs is there. */
+struct lm_step {
+    struct arr *token, *logprobs;
+};
+
 /* One step from tokens, [1, T] or the last one's result [1], to the next token [1], for an eval;
- * *token is a new reference. recent as in sample(). */
-MUST_CHECK enum err generate_step(struct arr **token, const struct lm_generation *g,
+ * recent: the last tokens [n], for a penalty, or NULL. */
+MUST_CHECK enum err generate_step(struct lm_step *out, const struct lm_generation *g,
                                   struct arr *tokens, struct arr *recent);

@@ -1,6 +1,12 @@
 #include "lm/sample.h"
 
+#include <float.h>
 #include <math.h>
+
+/* Logits that are multiplied by as much are still far from the greatest number. */
+#define PENALTY_MAX 1e6F
+/* Below this, logits divided by the temperature might be infinite. */
+#define COLD 1e-3F
 
 enum err sampling_check(const struct lm_sampling *s)
 {
@@ -13,9 +19,9 @@ enum err sampling_check(const struct lm_sampling *s)
         return err_set(ERR_ARG, "min-p must be between 0 and 1, not %g", (double)s->min_p);
     if (s->top_k < 0)
         return err_set(ERR_ARG, "top-k must be 0 or more, not %d", s->top_k);
-    if (!(s->repetition_penalty > 0))
-        return err_set(ERR_ARG, "the repetition penalty must be more than 0, not %g",
-                       (double)s->repetition_penalty);
+    if (!(s->repetition_penalty >= 1 / PENALTY_MAX && s->repetition_penalty <= PENALTY_MAX))
+        return err_set(ERR_ARG, "the repetition penalty must be between %g and %g, not %g",
+                       1 / (double)PENALTY_MAX, (double)PENALTY_MAX, (double)s->repetition_penalty);
     return ERR_OK;
 }
 
@@ -139,14 +145,28 @@ static struct arr *keep_min_p(struct lm_graph *g, struct arr *logits, float p)
     return keep_at_least(g, logits, logits, least);
 }
 
-struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits,
-                   struct arr *recent)
+/* Divided by the temperature. Where that might overflow, the greatest logit becomes 0 first: the
+ * differences are what counts. */
+static struct arr *heat(struct lm_graph *g, struct arr *logits, float temperature)
+{
+    if (temperature < COLD)
+        logits = g_binary(g, OP_SUBTRACT, logits, last_axis(g, REDUCE_MAX, logits));
+    return g_scale(g, logits, 1 / (double)temperature);
+}
+
+struct arr *sample_penalised(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits,
+                             struct arr *recent)
+{
+    if (!recent || s->repetition_penalty == 1)
+        return logits;
+    return penalise(g, g_astype(g, logits, DT_FLOAT32), recent, s->repetition_penalty);
+}
+
+struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits)
 {
     struct arr *token = NULL;
 
-    if (recent && s->repetition_penalty != 1)
-        logits = penalise(g, g_astype(g, logits, DT_FLOAT32), recent, s->repetition_penalty);
-    if (s->temperature == 0)
+    if (s->temperature == 0 || 1 / (double)s->temperature > (double)FLT_MAX)
         return g_argmax(g, logits);
     logits = g_astype(g, logits, DT_FLOAT32);
     if (s->top_k > 0)
@@ -155,9 +175,21 @@ struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *
         logits = keep_top_p(g, logits, s->top_p);
     if (s->min_p > 0)
         logits = keep_min_p(g, logits, s->min_p);
-    logits = g_scale(g, logits, 1 / (double)s->temperature);
+    logits = heat(g, logits, s->temperature);
     if (g->err)
         return NULL;
     enum err err = ops_random_categorical(&token, logits, -1, NULL, g->s);
     return graph_own(g, token, err);
+}
+
+struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits)
+{
+    struct arr *total = NULL;
+
+    logits = g_astype(g, logits, DT_FLOAT32);
+    if (g->err)
+        return NULL;
+    enum err err =
+        ops_logsumexp(&total, logits, &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, true }, g->s);
+    return g_binary(g, OP_SUBTRACT, logits, graph_own(g, total, err));
 }

@@ -160,11 +160,22 @@ static bool pour(struct outlet *o, bool is_end)
     return go_on;
 }
 
+static void on_logprobs(int32_t id, const float *logprobs, size_t n, void *data)
+{
+    struct outlet *o = data;
+
+    if (!o->err)
+        o->err = o->r->on_token(id, logprobs, n, o->r->data);
+}
+
 static bool on_token(int32_t id, void *data)
 {
     struct outlet *o = data;
 
-    o->err = VEC_PUSH(&o->session->held, id);
+    if (!o->err && o->r->on_token && !o->r->with_logprobs)
+        o->err = o->r->on_token(id, NULL, 0, o->r->data);
+    if (!o->err)
+        o->err = VEC_PUSH(&o->session->held, id);
     if (!o->err)
         o->err = tok_stream_add(o->stream, id, &o->text);
     return !o->err && (!o->text.n || pour(o, false));
@@ -240,6 +251,7 @@ enum err session_run(struct lm_session *s, struct lm_stats *stats, const struct 
                                .eos = info->eos_ids.v,
                                .n_eos = info->eos_ids.n,
                                .on_token = on_token,
+                               .on_logprobs = r->on_token && r->with_logprobs ? on_logprobs : NULL,
                                .on_prompt = on_prompt,
                                .data = &o };
     size_t limit = memory_limit();

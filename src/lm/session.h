@@ -46,6 +46,10 @@ struct session_request {
     /* Called with text that is complete UTF-8; false ends the answer. */
     bool (*on_text)(const char *text, size_t n, void *data);
     bool (*on_prompt)(size_t done, size_t total, void *data); /* may be NULL; false ends */
+    /* Called with every token before its text; may be NULL. logprobs: one for each of the n tokens
+     * of the vocabulary if with_logprobs, otherwise NULL. */
+    enum err (*on_token)(int32_t id, const float *logprobs, size_t n, void *data);
+    bool with_logprobs;
     void *data;
 };
 

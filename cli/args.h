@@ -1,0 +1,21 @@
+/* Arguments of the commands, one at a time: --name value, --name=value, and plain words. */
+#pragma once
+
+#include "core/common.h"
+
+struct args {
+    int argc;
+    char **argv;       /* [0] is the command's name */
+    int at;            /* of the argument that was taken last */
+    char name[64];     /* it without what is behind a '=' */
+    const char *word;  /* it as it stands */
+    const char *given; /* what is behind the '=', until it is taken; NULL: nothing */
+};
+
+/* Takes the next argument; false if there is none. */
+bool args_next(struct args *a);
+/* The value of the option that was taken last: behind its '=', or the next argument. NULL if there
+ * is none. */
+const char *args_value(struct args *a);
+/* The option is called so; a letter is another name, as in -m. 0: none. */
+bool args_is(const struct args *a, const char *name, char letter);
