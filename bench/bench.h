@@ -65,6 +65,9 @@ int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_
 /* Medians over repetitions of a case that is set up. Returns 0 if fine. */
 int bench_measure(struct bench_result *r, const struct bench_state *s);
 
+/* The target where the device is one that it is for; 0: none. */
+double bench_target(double target);
+
 /* True if the filter lets this case or table run. */
 bool bench_wants(const char *name);
 

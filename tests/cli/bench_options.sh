@@ -52,7 +52,19 @@ for options in "--pp 1025 --depth 0" "--tg 1025 --depth 0" "--depth 1024" "--pp 
 done
 refuses llm --device cpu --random qwen3-0.6b-4bit-g128 --depth 40960
 
+case $("$mlx" bench --help) in
+*"bench llm"*) ;;
+*) echo "bench --help does not name bench llm" && failed=1 ;;
+esac
+# Targets are the GPU's.
+text=$("$mlx" bench --device=cpu --mb=1 --seconds 0 --filter co 2>&1) || failed=1
+case $text in
+*target* | *reached* | *" yes"* | *" no"*) echo "bench --device cpu: $text" && failed=1 ;;
+esac
 json=$("$mlx" bench --device cpu --json --mb 1 --seconds 0 --filter copy) || failed=1
+case $json in
+*target*) echo "bench --device cpu --json: $json" && failed=1 ;;
+esac
 for key in version device driver megabytes case best_us; do
     case $json in
     *"\"$key\": "*) ;;
