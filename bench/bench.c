@@ -312,7 +312,7 @@ int cmd_bench(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "llm") == 0)
         return bench_llm(argc - 1, argv + 1);
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (args_want_help(argc, argv)) {
         fputs(usage, stdout);
         return 0;
     }

@@ -438,7 +438,7 @@ int bench_llm(int argc, char **argv)
     struct subject s = { 0 };
     enum err err;
 
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (args_want_help(argc, argv)) {
         fputs(usage, stdout);
         return 0;
     }

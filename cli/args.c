@@ -27,6 +27,11 @@ const char *args_value(struct args *a)
     return a->at + 1 < a->argc ? a->argv[++a->at] : NULL;
 }
 
+bool args_want_help(int argc, char **argv)
+{
+    return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+}
+
 bool args_is(const struct args *a, const char *name, char letter)
 {
     return strcmp(a->name, name) == 0 ||

@@ -17,5 +17,7 @@ bool args_next(struct args *a);
 /* The value of the option that was taken last: behind its '=', or the next argument. NULL if there
  * is none. */
 const char *args_value(struct args *a);
+/* The first argument asks for help. */
+bool args_want_help(int argc, char **argv);
 /* The option is called so; a letter is another name, as in -m. 0: none. */
 bool args_is(const struct args *a, const char *name, char letter);

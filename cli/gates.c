@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "core/gate.h"
 
@@ -54,6 +55,6 @@ int cmd_gates(int argc, char **argv)
         return 0;
     }
     fputs("usage: mlx gates [--markdown]\n\nLists every setting: variable, value, meaning.\n",
-          strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-    return strcmp(argv[1], "--help") == 0 ? 0 : 1;
+          args_want_help(argc, argv) ? stdout : stderr);
+    return args_want_help(argc, argv) ? 0 : 1;
 }

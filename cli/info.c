@@ -1,7 +1,7 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "backend/backend.h"
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "core/memory.h"
 
@@ -27,8 +27,8 @@ int cmd_info(int argc, char **argv)
 {
     if (argc > 1) {
         fputs("usage: mlx info\n\nShows every device, what it can do and what it lacks.\n",
-              strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-        return strcmp(argv[1], "--help") == 0 ? 0 : 1;
+              args_want_help(argc, argv) ? stdout : stderr);
+        return args_want_help(argc, argv) ? 0 : 1;
     }
     for (int t = DEV_TYPE_COUNT - 1; t >= 0; t--)
         describe((enum dev_type)t);

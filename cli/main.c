@@ -28,7 +28,7 @@ static void usage(FILE *out)
     fputs("usage: mlx COMMAND [options]\n\n", out);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].text);
-    fputs("\n`mlx COMMAND --help` says more.\n", out);
+    fputs("\n`mlx COMMAND --help` says more, `mlx --version` which version this is.\n", out);
 }
 
 static void print_version(void)
@@ -48,13 +48,23 @@ static void on_error(const char *msg, void *data)
     fprintf(stderr, "mlx: %s\n", msg);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
 static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";
+    const struct command *c = find_command(name);
 
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    if (c)
+        return c->run(argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 && argc == 3 && (c = find_command(argv[2])))
+        return c->run(2, (char *[]){ argv[2], (char *)"--help" });
     if (strcmp(name, "--version") == 0) {
         print_version();
         return 0;

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "cli/api_headers.h"
+#include "cli/args.h"
 #include "cli/cli.h"
 
 static bool runs(const struct be *be, enum op_id op)
@@ -85,6 +86,6 @@ int cmd_ops(int argc, char **argv)
         "usage: mlx ops [--summary | --markdown]\n\nLists every op with the backends that run "
         "it. --summary prints the counts\nand the coverage of mlx-c, --markdown the whole list as "
         "Markdown.\n",
-        strcmp(argv[1], "--help") == 0 ? stdout : stderr);
-    return strcmp(argv[1], "--help") == 0 ? 0 : 1;
+        args_want_help(argc, argv) ? stdout : stderr);
+    return args_want_help(argc, argv) ? 0 : 1;
 }

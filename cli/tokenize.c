@@ -9,7 +9,7 @@
 #include "lm/parts.h"
 
 static const char usage_text[] =
-    "usage: mlx tokenize --model MODEL [--no-special] [--decode] TEXT\n\n"
+    "usage: mlx tokenize --model MODEL [--no-special] [--decode] [--] TEXT\n\n"
     "Prints the token ids of TEXT on one line, with those that begin and end a text\n"
     "unless --no-special. With --decode TEXT is a list of ids, with blanks or commas\n"
     "between them, and their text is printed. TEXT is read from standard input if it\n"
@@ -20,8 +20,8 @@ struct options {
     bool decode, no_special, help;
 };
 
-/* False if the arguments make no sense. */
-static bool parse(struct options *o, int argc, char **argv)
+/* What is wrong with the arguments; NULL: nothing. */
+static const char *parse(struct options *o, int argc, char **argv)
 {
     struct args a = { .argc = argc, .argv = argv };
 
@@ -34,12 +34,14 @@ static bool parse(struct options *o, int argc, char **argv)
             o->no_special = true;
         else if (args_is(&a, "--model", 'm'))
             o->model = args_value(&a);
+        else if (strcmp(a.word, "--") == 0 && !o->text)
+            o->text = args_value(&a); /* whatever it begins with */
         else if (!o->text && strncmp(a.word, "--", 2) != 0)
             o->text = a.word;
         else
-            return false;
+            return strncmp(a.word, "--", 2) == 0 ? "unknown option" : "more than one TEXT";
     }
-    return o->help || (o->model && o->text);
+    return !o->model ? "--model is missing" : !o->text ? "TEXT is missing" : NULL;
 }
 
 static enum err print_ids(struct tok *t, const struct str *text, bool add_special)
@@ -115,9 +117,14 @@ int cmd_tokenize(int argc, char **argv)
     struct str text = { 0 };
     enum err err;
 
-    if (!parse(&o, argc, argv) || o.help) {
-        fputs(usage_text, o.help ? stdout : stderr);
-        return o.help ? 0 : 1;
+    const char *wrong = parse(&o, argc, argv);
+    if (o.help) {
+        fputs(usage_text, stdout);
+        return 0;
+    }
+    if (wrong) {
+        fprintf(stderr, "mlx tokenize: %s\n`mlx tokenize --help` says more.\n", wrong);
+        return 1;
     }
     TRY(strm_default(&s, (struct dev){ .type = DEV_CPU }));
     TRY(parts_open(&parts, o.model, PARTS_TOKENIZER, s));

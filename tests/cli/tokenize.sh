@@ -35,6 +35,20 @@ fi
 refuses
 refuses --model "$folder"
 refuses --model "$folder" --no-such-option x
+refuses --model "$folder" x y
+if [ "$("$mlx" tokenize --model="$folder" -- "--decode")" != \
+    "$(printf -- --decode | "$mlx" tokenize -m "$folder" -)" ]; then
+    echo "a text behind --"
+    failed=1
+fi
+for command in info ops gates bench "bench llm" chat generate tokenize; do
+    # shellcheck disable=SC2086
+    if ! "$mlx" $command -h | grep -q "^usage: mlx $command" ||
+        { [ "$command" != "bench llm" ] && ! "$mlx" help "$command" | grep -q "^usage: mlx $command"; }; then
+        echo "mlx $command -h"
+        failed=1
+    fi
+done
 for list in 99999999999999 2147483647 127999999 -1 "1 -1" +1 "1 two 3" "1 2x" 1.5 0x10 "1;2"; do
     said=$("$mlx" tokenize --model "$folder" --decode "$list" 2>&1)
     rc=$?
