@@ -1,10 +1,10 @@
 /* `mlx chat`: a conversation on the terminal. */
-#include <editline/readline.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/llm.h"
+#include "cli/terminal.h"
 
 static const char usage[] =
     "usage: mlx chat --model MODEL [options]\n\n"
@@ -131,15 +131,14 @@ struct line {
     bool has_zero; /* inside, so that text is only what is before it */
 };
 
-/* A line from the terminal. Ctrl-C gives an empty one, and the end where it comes again with
- * nothing typed in between. */
+/* A line from the terminal. Ctrl-C gives an empty one, and the end where it comes twice in turn. */
 static struct line read_terminal(void)
 {
     static bool was_interrupted;
     struct line l = { 0 };
 
     llm_forget_interrupt();
-    l.text = readline("> ");
+    l.text = terminal_line("> ");
     if (!llm_was_interrupted()) {
         was_interrupted = false;
         return l;
@@ -216,7 +215,7 @@ static bool take_line(struct lm_session *s, const struct llm_options *o, struct 
         return false;
     if (!line[strspn(line, " \t\r")])
         return true;
-    add_history(line);
+    terminal_keep(line);
     enum err err = *line == '/' ? take_command(t, o, line) : take_text(s, o, t, line);
     if (err) { /* the conversation goes on as if this had not been said */
         fprintf(stderr, "mlx: %s\n", err_text());

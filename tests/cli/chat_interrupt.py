@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Ctrl-C in `mlx chat` on a terminal: it clears the line, twice in turn it ends the conversation, and
-during an answer it ends the answer and keeps the conversation.
+"""`mlx chat` on a terminal: Ctrl-C clears the line, twice in turn it ends the conversation, and during
+an answer it ends the answer and keeps the conversation. What is typed is UTF-8 in any locale.
 
 usage: chat_interrupt.py MLX MODEL
 """
@@ -97,9 +97,22 @@ def ends_answer():
     t.wait_for_end()
 
 
+def takes_any_character():
+    for locale in ("C", "C.UTF-8", "no such locale"):
+        os.environ["LC_ALL"] = locale
+        t = Terminal()
+        t.wait_for("> $")
+        t.type("/Grüße,你好🙂\r".encode())
+        t.wait_for("/Grüße,你好🙂 is no command")
+        t.wait_for("> $")
+        t.type(b"\x04") # Ctrl-D
+        t.wait_for_end()
+
+
 def main():
     clears_line()
     ends_answer()
+    takes_any_character()
     print("Ctrl-C clears the line, ends the answer, and twice in turn the conversation")
 
 

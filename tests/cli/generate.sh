@@ -23,6 +23,8 @@ story() { # NAME OPTIONS...
 }
 
 story greedy
+story cold --temp 1e-45 # too small for what it divides
+cmp "$folder/greedy" "$folder/cold" || failed=1
 story drawn --temp 0.9 --top-p 0.95 --top-k 50 --repetition-penalty 1.1 --seed 5
 story again --temp 0.9 --top-p 0.95 --top-k 50 --repetition-penalty 1.1 --seed 5
 cmp "$folder/drawn" "$folder/again" || failed=1

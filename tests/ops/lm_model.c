@@ -101,7 +101,7 @@ struct run {
     struct strm *stream;
     const struct expectation *e;
     int32_t ids[TOKENS_MAX];
-    size_t n;
+    size_t n, n_logprobs;
 };
 
 static struct data_path model_path(const char *name, const char *ending)
@@ -216,6 +216,21 @@ static bool on_token(int32_t id, void *data)
     return true;
 }
 
+/* Of all tokens, and the greatest is that of the token. */
+static void on_logprobs(int32_t id, const float *logprobs, size_t n, void *data)
+{
+    struct run *r = data;
+    double sum = 0;
+
+    assert_int_equal(n, r->model->config.vocab);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(logprobs[i] <= logprobs[id]);
+        sum += exp((double)logprobs[i]);
+    }
+    assert_true(fabs(sum - 1) < 1e-4);
+    r->n_logprobs++;
+}
+
 /* The answer itself, token by token. */
 static void check_generation(struct run *r, int32_t chunk, struct lm_decoder *decoder)
 {
@@ -231,12 +246,14 @@ static void check_generation(struct run *r, int32_t chunk, struct lm_decoder *de
                                .chunk = chunk,
                                .max_tokens = TOKENS_MAX,
                                .on_token = on_token,
+                               .on_logprobs = decoder ? on_logprobs : NULL,
                                .data = r };
     struct lm_stats stats;
 
     cache_reset(&r->cache);
-    r->n = 0;
+    r->n = r->n_logprobs = 0;
     assert_ok(generate(&stats, &g));
+    assert_int_equal(r->n_logprobs, decoder ? TOKENS_MAX : 0);
     assert_int_equal(r->n, TOKENS_MAX);
     assert_int_equal(stats.tokens, TOKENS_MAX);
     assert_int_equal(stats.finish, LM_FINISH_LENGTH);
