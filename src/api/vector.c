@@ -94,8 +94,8 @@ static enum err list_append(struct list *list, const struct class *k, const void
     size_t before = list->n, size = stored ? k->stored : k->given;
     enum err err = ERR_OK;
 
-    if (n && list->n + n > list->cap)
-        TRY(vec_grow_(&list->v, &list->cap, list->n + n, k->stored));
+    if (n > list->cap - list->n)
+        TRY(vec_grow_(&list->v, &list->cap, list->n, n, k->stored));
     for (; list->n < before + n; list->n++, from += size)
         TRY((stored ? k->copy : k->take)(item(list, k, list->n), from));
 out:

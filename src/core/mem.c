@@ -170,14 +170,16 @@ char *mem_strdup(const char *s)
     return copy;
 }
 
-enum err vec_grow_(void *pv, size_t *cap, size_t need, size_t elem)
+enum err vec_grow_(void *pv, size_t *cap, size_t n, size_t extra, size_t elem)
 {
-    size_t new_cap = MAX(need, *cap + *cap / 2 + 8);
-    size_t bytes;
+    size_t need, bytes;
     void *old, *grown = NULL;
 
+    if (ADD_OVERFLOWS(n, extra, &need))
+        need = SIZE_MAX;
+    size_t new_cap = MAX(need, *cap + *cap / 2 + 8);
     memcpy(&old, pv, sizeof old); /* pv is a T **; void ** would alias it */
-    if (!MUL_OVERFLOWS(new_cap, elem, &bytes) && !injected_failure())
+    if (!MUL_OVERFLOWS(new_cap, elem, &bytes) && bytes <= PTRDIFF_MAX && !injected_failure())
         grown = realloc(old, bytes);
     if (!checked(grown, need))
         return ERR_NO_MEMORY;
@@ -194,8 +196,9 @@ struct arena_block {
 
 void *arena_alloc(struct arena *a, size_t size)
 {
+    if (size > SIZE_MAX / 2) /* the sums below cannot overflow */
+        return checked(NULL, size);
     size_t need = align_up(size ? size : 1, 16);
-
     if (!a->head || a->head->size - a->head->used < need) {
         size_t block_size = MAX(need, (size_t)ARENA_BLOCK);
         struct arena_block *b = mem_alloc(sizeof *b + block_size);

@@ -37,13 +37,14 @@ void mem_fail_after(size_t n);
         size_t n, cap;                                                                             \
     }
 
-MUST_CHECK enum err vec_grow_(void *pv, size_t *cap, size_t need, size_t elem);
+/* Makes room for `extra` elements behind n; a sum that overflows is no memory. */
+MUST_CHECK enum err vec_grow_(void *pv, size_t *cap, size_t n, size_t extra, size_t elem);
 
 /* Room for `extra` more elements. Evaluates to enum err. */
 #define VEC_RESERVE(vec, extra)                                                                    \
-    ((vec)->n + (extra) <= (vec)->cap                                                              \
+    ((size_t)(extra) <= (vec)->cap - (vec)->n                                                      \
          ? ERR_OK                                                                                  \
-         : vec_grow_(&(vec)->v, &(vec)->cap, (vec)->n + (extra), sizeof *(vec)->v))
+         : vec_grow_(&(vec)->v, &(vec)->cap, (vec)->n, (extra), sizeof *(vec)->v))
 
 /* Appends one element. Evaluates to enum err. */
 #define VEC_PUSH(vec, ...)                                                                         \

@@ -204,7 +204,17 @@ static void test_impossible_reservation_is_refused(void **state)
 
     (void)state;
     assert_fails(ERR_NO_MEMORY, VEC_RESERVE(&v, SIZE_MAX / 2));
+    assert_ok(VEC_PUSH(&v, 1));
+    assert_fails(ERR_NO_MEMORY, VEC_RESERVE(&v, SIZE_MAX));
+    assert_fails(ERR_NO_MEMORY, VEC_RESERVE(&v, SIZE_MAX - 1));
+    assert_int_equal(v.n, 1);
+    VEC_FINI(&v);
     assert_null(v.v);
+
+    VEC(char) bytes = { 0 };
+    assert_ok(VEC_PUSH(&bytes, 1));
+    assert_fails(ERR_NO_MEMORY, VEC_RESERVE(&bytes, SIZE_MAX));
+    VEC_FINI(&bytes);
 }
 
 /* ---- arena ---- */
@@ -242,6 +252,7 @@ static void test_arena_survives_a_failure(void **state)
 
     (void)state;
     assert_non_null(first);
+    assert_null(arena_alloc(&arena, SIZE_MAX));
     *first = 42;
     mem_fail_after(1);
     assert_null(arena_alloc(&arena, 1 << 20));
