@@ -93,6 +93,8 @@ static enum err put_escape(struct syntax *x, bool in_class)
         return err_set(ERR_ARG, "ends with a backslash");
     if ((x->p[1] == 'p' || x->p[1] == 'P') && next_is(x, 2, '{'))
         return put_property(x);
+    if (x->p[1] == 'G')
+        return err_set(ERR_UNSUPPORTED, "\\G is not supported");
     if (x->p[1] == 'u' && x->end - x->p >= 6) { /* four digits, no braces */
         TRY(put(x, "\\x{"));
         x->p += 2;
@@ -165,6 +167,8 @@ static enum err put_group(struct syntax *x)
 {
     enum err err;
 
+    if (next_is(x, 1, '*'))
+        return err_set(ERR_UNSUPPORTED, "(* is not supported");
     TRY(VEC_PUSH(&x->groups, x->out.n));
     TRY(copy(x, next_is(x, 1, '?') ? 2 : 1));
     if (x->p[-1] != '?')

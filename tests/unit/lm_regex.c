@@ -59,7 +59,7 @@ static void test_reads_patterns_as_oniguruma_does(void **state)
         { "\\p{Punct}", "a!$+~b", "a|!|$+~b" },
         { "\\p{^Alpha}+", "a!$é+~b", "a|!$|é|+~|b" },
         { "[^\\S\n]+", "a \t\n b", "a| \t|\n| |b" },
-        { "(?<!a)b", "ab bb", "ab |b|b" },
+        { "(?<!a)[bc]", "ab bb", "ab |b|b" },
         { "\\x{4e00}\\u4e01", "x一丁", "x|一丁" },
         { "(?m:a.b)", "a\nb", "a\nb" },
         { "\\Aa|a\\z", "aaa", "a|a|a" },
@@ -102,6 +102,8 @@ static void test_impossible_patterns_are_errors(void **state)
         { "\\p{L", ERR_ARG },
         { "\\p{NoSuchThing}", ERR_ARG },
         { "*a", ERR_ARG },
+        { "\\Ga", ERR_UNSUPPORTED },
+        { "(*COMMIT)a", ERR_UNSUPPORTED },
     };
     struct rx *rx = NULL;
 
@@ -136,6 +138,117 @@ static void test_long_subjects(void **state)
     mem_free(s);
 }
 
+/* Patterns whose matches end before they begin, or begin within the one before; the steps that use
+ * matches see an error. */
+static void test_backward_matches_are_errors(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+    } rows[] = {
+        { "(?<=(?1))b|(\\Ka)", "ab" },   { "(?=(?1))a|(ab\\K)", "ab" },
+        { "(?=\\g<1>)|(ab\\K)", "xab" }, { "a|(?<=(?1))b|(\\Ka)", "ab" },
+        { "(?<=(?1))|(\\Ka)b", "abab" },
+    };
+    struct rx *rx = NULL;
+    struct rx_iter it;
+    bool found = true;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        enum err err = ERR_OK;
+        size_t last = 0;
+        assert_ok(rx_create(&rx, rows[i].pattern, strlen(rows[i].pattern), 0));
+        rx_iter_init(&it, rx, rows[i].text, strlen(rows[i].text));
+        for (found = true; found && err == ERR_OK; last = it.end) {
+            err = rx_next(&it, &found);
+            assert_true(err != ERR_OK || !found || (last <= it.start && it.start <= it.end));
+        }
+        rx_destroy(&rx);
+        if (i < 4)
+            assert_int_equal(err, ERR_UNSUPPORTED);
+    }
+    assert_string_equal(split("a\\Kb", "abxab", 0), "a|b|xa|b");
+}
+
+/* Far from any match, a search goes on window by window, over characters of every length. */
+static void test_windows_do_not_show(void **state)
+{
+    static const char *const chars[] = { "a", "é", "世", "😀" };
+    struct rx *rx = NULL;
+    struct rx_iter it;
+    bool found;
+
+    (void)state;
+    assert_ok(rx_create(&rx, "(?<=b)$|^b", 10, 0));
+    for (size_t i = 0; i < ARRAY_LEN(chars); i++)
+        for (size_t n = 1; n < 2000; n += n < 300 ? 1 : 97) {
+            struct str s = { 0 };
+            assert_ok(str_add(&s, "b", 1));
+            for (size_t k = 0; k < n; k++)
+                assert_ok(str_add(&s, chars[i], strlen(chars[i])));
+            assert_ok(str_add(&s, "b", 1));
+            rx_iter_init(&it, rx, s.v, s.n);
+            assert_ok(rx_next(&it, &found));
+            assert_true(found && it.start == 0 && it.end == 1);
+            assert_ok(rx_next(&it, &found));
+            assert_true(found && it.start == s.n && it.end == s.n);
+            assert_ok(rx_next(&it, &found));
+            assert_false(found);
+            VEC_FINI(&s);
+        }
+    rx_destroy(&rx);
+}
+
+/* Without limits on the whole of a search these take from hours to centuries. */
+static void test_work_is_limited(void **state)
+{
+    static const struct {
+        const char *pattern, *says;
+        size_t n;
+    } rows[] = {
+        { "(a+)+[bc]", "match limit", 1000 },
+        { "(?:a*a*){20}[bc]", "match limit", 100000 },
+        { "a*\\p{L}*+(?<!a)[bc]", "takes too long", 60000 },
+        { "(?:a?){3000}[bc]", "limit", 3000 },
+        { "(a(?1)?b?)", "limit", 2000000 },
+    };
+    struct rx *rx = NULL;
+    struct rx_iter it;
+    bool found = true;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        enum err err = ERR_OK;
+        char *s = mem_alloc(rows[i].n);
+        assert_non_null(s);
+        memset(s, 'a', rows[i].n);
+        assert_ok(rx_create(&rx, rows[i].pattern, strlen(rows[i].pattern), 0));
+        rx_iter_init(&it, rx, s, rows[i].n);
+        for (found = true; found && err == ERR_OK;)
+            err = rx_next(&it, &found);
+        if (err != ERR_RUNTIME || !strstr(err_text(), rows[i].says))
+            fail_msg("%s: %d %s", rows[i].pattern, (int)err, err_text());
+        rx_destroy(&rx);
+        mem_free(s);
+    }
+}
+
+static void test_long_patterns_are_refused(void **state)
+{
+    struct str s = { 0 };
+    struct rx *rx = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 30000; i++)
+        assert_ok(str_add(&s, "\\b", 2));
+    assert_fails(ERR_ARG, rx_create(&rx, s.v, s.n, 0));
+    for (size_t i = 0; i < 3000; i++)
+        assert_ok(str_add(&s, "\\b", 2));
+    assert_fails(ERR_UNSUPPORTED, rx_create(&rx, s.v, s.n, 0));
+    assert_fails(ERR_UNSUPPORTED, rx_create(&rx, s.v, s.n, RX_LITERAL));
+    VEC_FINI(&s);
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     const char *pattern = "(?:a{1,3}+|[b[c]])\\s+(?!\\S)";
@@ -162,6 +275,10 @@ int main(void)
         cmocka_unit_test(test_literal_stands_for_itself),
         cmocka_unit_test(test_impossible_patterns_are_errors),
         cmocka_unit_test(test_long_subjects),
+        cmocka_unit_test(test_backward_matches_are_errors),
+        cmocka_unit_test(test_windows_do_not_show),
+        cmocka_unit_test(test_work_is_limited),
+        cmocka_unit_test(test_long_patterns_are_refused),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
 
