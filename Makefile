@@ -7,7 +7,7 @@ MODEL ?= models/story-13m-4bit
 DEVICE ?= gpu
 PROMPT ?= Tell me a story about a brave little fox
 
-.PHONY: all run test quick arm64 check tidy format clean help configure bootstrap
+.PHONY: all run test quick drivers arm64 check tidy format clean help configure bootstrap
 
 all: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -18,6 +18,7 @@ help:
 	@echo "make test    install what is missing, build, run all tests and checks, then the tests"
 	@echo "             again with clang and its sanitizers"
 	@echo "make quick   the same without sanitizers"
+	@echo "make drivers all tests with the Mesa of Debian 13 and of the next release"
 	@echo "make arm64   build for arm64 and run the tests of the CPU there, under qemu"
 	@echo "make check   the checks only: format, includes, sizes, headers, symbols"
 	@echo "make tidy    all checks of clang-tidy, as advice (minutes)"
@@ -68,6 +69,9 @@ arm64: configure
 	@tools/bootstrap.sh --arm64
 	cmake --build $(BUILD) -j $(JOBS) --target mlx
 	@tools/arm64.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
+
+drivers: $(BUILD)/smollm2/.tried all
+	@tools/drivers.sh $(BUILD) all
 
 check: configure
 	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and tests every configuration and ends with the line "N passed, N failed" over all of them;
 # one that cannot be built counts as one failure. BUILD holds the first, which is built already, and
-# gets a folder for each of the others, which are presets of CMakePresets.json.
+# gets a folder for each of the others, which are presets of CMakePresets.json. The first is also
+# tested with newer drivers (drivers.sh).
 # usage: test_all.sh BUILD JOBS [CMake options]
 set -u
 build=$(cd "$1" && pwd) || exit 1
@@ -27,6 +28,15 @@ make_preset() { # preset folder [CMake options]
 
 passed=0
 failed=0
+# Runs a command whose last line is "N passed, N failed".
+count() {
+    local counts p f
+    counts=$("$@" </dev/null | tee /dev/stderr | sed -n '$s/[^0-9]\+/ /gp')
+    read -r p f <<<"${counts:-0 1}"
+    passed=$((passed + p))
+    failed=$((failed + f))
+}
+
 while read -r preset labels; do
     [ -n "$preset" ] || continue
     folder=$build
@@ -37,12 +47,9 @@ while read -r preset labels; do
             continue
         fi
     fi
-    counts=$(tools/run_tests.sh "$folder" ${labels:+-L "$labels"} </dev/null | tee /dev/stderr |
-        sed -n '$s/[^0-9]\+/ /gp')
-    read -r p f <<<"${counts:-0 1}"
-    passed=$((passed + p))
-    failed=$((failed + f))
+    count tools/run_tests.sh "$folder" ${labels:+-L "$labels"}
 done <<<"$configurations"
+count tools/drivers.sh "$build" part
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

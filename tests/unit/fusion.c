@@ -359,9 +359,64 @@ static void test_on_the_gpu(void **state)
         check_device(DEV_GPU, n_graphs ? n_graphs : 150);
 }
 
+/* ---- f(x) or x itself ----
+ * Compilers join such a choice with what f does to the bits of x, and have done so wrongly. */
+
+#define CHOICES 64
+
+static struct arr *choice_of(enum op_id op, struct strm *s, bool is_fused)
+{
+    struct arr *x = NULL, *where = NULL, *y = NULL, *z = NULL;
+    float values[CHOICES];
+    uint8_t is_taken[CHOICES];
+
+    for (int i = 0; i < CHOICES; i++) {
+        values[i] = (float)(i - CHOICES / 2) * 0.37f;
+        is_taken[i] = i % 3 != 0;
+    }
+    const struct shp shape = { 1, { CHOICES } };
+    assert_ok(arr_new_data(&x, values, &shape, DT_FLOAT32));
+    assert_ok(arr_new_data(&where, is_taken, &shape, DT_BOOL));
+    assert_ok(ops_unary(&y, op, x, s));
+    if (!is_fused)
+        assert_ok(eval_arrays(&y, 1, false));
+    assert_ok(ops_where(&z, where, y, x, s));
+    arr_unref(&x);
+    arr_unref(&where);
+    arr_unref(&y);
+    assert_ok(eval_arrays(&z, 1, false));
+    return z;
+}
+
+static void check_choices(enum dev_type type)
+{
+    struct strm *s = NULL;
+
+    assert_ok(strm_default(&s, (struct dev){ type, 0 }));
+    for (int i = 0; i < n_fusable; i++) {
+        if (op_table[fusable[i]].family != OP_FAMILY_UNARY || fusable[i] == OP_ASTYPE ||
+            fusable[i] == OP_BITWISE_INVERT)
+            continue;
+        struct graph fused = { .n = 1, .a = { choice_of(fusable[i], s, true) } };
+        struct graph apart = { .n = 1, .a = { choice_of(fusable[i], s, false) } };
+        compare(&fused, &apart, 0, op_name(fusable[i]));
+        drop_graph(&fused);
+        drop_graph(&apart);
+    }
+}
+
+static void test_choices(void **state)
+{
+    (void)state;
+    check_choices(DEV_CPU);
+    if (gpu_is_tested())
+        check_choices(DEV_GPU);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_choices),
         cmocka_unit_test(test_on_the_cpu),
         cmocka_unit_test(test_on_the_gpu),
     };
