@@ -331,7 +331,7 @@ static double complex binary_want(size_t row, double complex x, double complex y
         if (op == OP_POWER)
             return creal(y) < 0 ? 0 : rounded_to(pow(creal(x), creal(y)), t);
         if (op == OP_DIVIDE)
-            return y == 0 ? 0 : trunc(creal(x) / creal(y));
+            return y == 0 ? 0 : floor(creal(x) / creal(y));
         if (op == OP_REMAINDER && y == 0)
             return 0;
     }
@@ -401,7 +401,7 @@ static const struct exact_case exact_cases[] = {
     { OP_NEGATIVE, DT_INT32, DT_INT32, 1, -2147483648.0, 0, -2147483648.0 },
     { OP_ABS, DT_INT8, DT_INT8, 1, -128, 0, -128 },
     { OP_ABS, DT_COMPLEX64, DT_COMPLEX64, 1, 3 + 4 * I, 0, 5 },
-    { OP_DIVIDE, DT_INT32, DT_INT32, 2, -7, 2, -3 },
+    { OP_DIVIDE, DT_INT32, DT_INT32, 2, -7, 2, -4 },
     { OP_DIVIDE, DT_INT32, DT_INT32, 2, -2147483648.0, -1, -2147483648.0 },
     { OP_DIVIDE, DT_INT8, DT_INT8, 2, 5, 0, 0 },
     { OP_REMAINDER, DT_INT32, DT_INT32, 2, -7, 2, 1 },

@@ -63,7 +63,6 @@ static int arity(enum op_id op)
     case OP_FAMILY_UNARY:
         return 1;
     case OP_FAMILY_BINARY:
-    case OP_FAMILY_DIVMOD:
         return 2;
     case OP_FAMILY_TERNARY:
         return 3;
@@ -127,7 +126,6 @@ static unsigned expected_kinds(enum op_id op)
     case OP_CEIL:
     case OP_FLOOR:
     case OP_REMAINDER:
-    case OP_DIVMOD:
         return B | U | I | F;
     case OP_NEGATIVE:
     case OP_ARANGE:
