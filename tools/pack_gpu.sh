@@ -44,7 +44,7 @@ done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
 
 cp -r "$build"/generated/tests/{io,lm,tok_corpus.bin} "$out/data/made"
-rm -f "$out"/data/made/io/*.lm_tokenizer # for fuzzing
+rm -f "$out"/data/made/io/*.lm_* # for fuzzing
 cp -r "$here/../tests/data" "$out/data/stored"
 cp -r "$here/../tests/cli" "$out/cli"
 cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/models/||p' | sort -u | while read -r model; do

@@ -1,5 +1,5 @@
-/* Targets for fuzzing: each file of this folder but fuzz.c and driver.c is one. clang's libFuzzer
- * calls them (tools/fuzz.sh); an ordinary build links driver.c instead. */
+/* Targets for fuzzing: each file of this folder but fuzz.c, lm_run.c and driver.c is one. clang's
+ * libFuzzer calls them (tools/fuzz.sh); an ordinary build links driver.c instead. */
 #pragma once
 
 #include <stddef.h>
