@@ -2,12 +2,13 @@
  * shared by reference, kept until the last array that waits to be loaded is done.
  *
  * Copies are made with positional reads, never through a mapping, so that a file that shrinks gives
- * an error. Only where an array uses the bytes in place is the file mapped. A mapping reaches no
- * further than the file did when it was made, and its size is checked again at every use; what
- * remains is that somebody else truncates the file, or the disk fails, while such an array is being
- * read: the process then gets SIGBUS. Files of this library are written aside and renamed, so that
- * saving over a loaded file is safe. Files on network and user-space file systems, where that can
- * happen at any time, are never mapped; MLX_IO_MAP=0 switches mapping off for all. */
+ * an error, and what was read stays. That is the way of all files unless MLX_IO_MAP=1 asks for
+ * arrays that use the bytes in place: 400 MB of weights took 0.26 s of the system's time either
+ * way. Such a mapping reaches no further than the file did when it was made, and its size is
+ * checked again at every use; what remains is that somebody else truncates the file, or the disk
+ * fails, while the array is being read: the process then gets SIGBUS. Files of this library are
+ * written aside and renamed, so that saving over a loaded file is safe. Files on network and
+ * user-space file systems, where that can happen at any time, are never mapped. */
 #pragma once
 
 #include "core/common.h"

@@ -1,8 +1,8 @@
 /* Files of arrays: safetensors, npy, npz; gguf.h has the rest.
  *
- * Loading reads headers only. Arrays are Load nodes, whose bytes are read when they are evaluated:
- * on a CPU stream large ones are used in place in the mapped file, on a GPU stream they go straight
- * into the memory of the GPU. Members of an npz archive are unpacked and checked at once.
+ * Loading reads headers only. Arrays are Load nodes, whose bytes are read when they are evaluated,
+ * on a GPU stream straight into the memory of the GPU; with MLX_IO_MAP=1 a CPU stream uses large
+ * ones in place in the mapped file. Members of an npz archive are unpacked and checked at once.
  *
  * Every file may lie. What its header says is checked against the size of the file before anything
  * is read or allocated; errors are ERR_RUNTIME unless noted and name file and tensor. On failure

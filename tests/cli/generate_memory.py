@@ -5,8 +5,7 @@ usage: generate_memory.py MLX TOKENIZER SMALL_MODEL DEVICE...
 
 Writes a model of some 400 MB with random weights and lets it answer a prompt of more than one chunk.
 Two figures must stay below 1.15 x weights + cache + 200 MB: the peak that the command reports of its
-arrays, and the peak of the process's resident memory. The second one also counts the pages of the
-mapped file (on the CPU weights are used where they lie), code and, with a device in software, all of
+arrays, and the peak of the process's resident memory. The second one also counts code and, with a device in software, all of
 its memory, so that a second copy of the weights shows wherever it is made. On the GPU the driver and
 its compiler are not counted: what the same command takes for SMALL_MODEL is subtracted.
 """

@@ -1,10 +1,10 @@
 /* Files of arrays: npy, safetensors, GGUF. Conventions: see mlx.h; npz is in ext.h.
  *
  * Loading reads headers only. The bytes of an array are read when it is evaluated, on the stream
- * given: on a CPU stream large arrays use the mapped file in place (MLX_IO_MAP=0: a copy), on a GPU
- * stream the bytes go straight into the memory of the GPU. Until then the file is kept open. If
- * another program truncates it meanwhile, the evaluation fails; if it does so while an array that
- * uses it in place is alive, reading that array can end the process.
+ * given: on a GPU stream straight into the memory of the GPU. Until then the file is kept open; if
+ * another program truncates it meanwhile, the evaluation fails. With MLX_IO_MAP=1 large arrays on a
+ * CPU stream use the mapped file in place; truncating it while such an array is alive can end the
+ * process.
  *
  * Saving evaluates the arrays. A file is written under another name and takes its own when it is
  * complete, so that a failure leaves an older file as it was; the extension of the format is added
