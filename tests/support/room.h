@@ -3,6 +3,6 @@
 
 #include "backend/backend.h"
 
-/* True if the device takes buffers of `buffer` bytes and holds `total` bytes; else a message says what
- * was asked of it and what it has. Thread-safety: safe. */
+/* True if the device takes buffers of `buffer` bytes and holds `total` bytes; else a message says
+ * what was asked of it and what it has. Thread-safety: safe. */
 bool room_on(const struct be *device, size_t buffer, size_t total);

@@ -331,10 +331,8 @@ static void test_exhaustion(void **state)
     buf_unref(&b);
 }
 
-#define MANY 16
-/* Of upload memory: two fill a block, but one does where the device keeps the zeros of absent
- * addresses. */
-#define HALF_BLOCK ((size_t)2 << 20)
+#define MANY 17
+#define HALF_BLOCK ((size_t)2 << 20) /* of memory for reading back: two fill a block */
 
 /* After eight blocks the next one is to be twice as large; where there is no memory for that, a
  * smaller one does. */
@@ -345,19 +343,19 @@ static void test_smaller_blocks(void **state)
     (void)state;
     be_vulkan.cache_clear();
     for (int i = 0; i < MANY - 1; i++)
-        assert_ok(vk_mem_alloc(&b[i], VK_MEM_UPLOAD, HALF_BLOCK));
+        assert_ok(vk_mem_alloc(&b[i], VK_MEM_READBACK, HALF_BLOCK));
     uint64_t blocks = stat_get(STAT_BLOCK_ALLOCS);
     vk_fault_set(VK_FAULT_MEMORY, 1); /* twice the size: no; the size: yes */
-    assert_ok(vk_mem_alloc(&b[MANY - 1], VK_MEM_UPLOAD, HALF_BLOCK));
+    assert_ok(vk_mem_alloc(&b[MANY - 1], VK_MEM_READBACK, HALF_BLOCK));
     assert_int_equal(stat_get(STAT_BLOCK_ALLOCS) - blocks, 2);
-    assert_ok(vk_mem_alloc(&b[MANY], VK_MEM_UPLOAD, HALF_BLOCK)); /* its other half */
+    assert_ok(vk_mem_alloc(&b[MANY], VK_MEM_READBACK, HALF_BLOCK)); /* its other half */
     assert_int_equal(stat_get(STAT_BLOCK_ALLOCS) - blocks, 2);
     for (int i = 0; i <= MANY; i++)
         buf_unref(&(struct buf *){ &b[i]->base });
     be_vulkan.cache_clear();
     vk_fault_set(VK_FAULT_MEMORY, 5); /* two tries with 4 MiB, then 4, 2, 1 and half of one */
     blocks = stat_get(STAT_BLOCK_ALLOCS);
-    assert_ok(vk_mem_alloc(&b[0], VK_MEM_UPLOAD, 5000));
+    assert_ok(vk_mem_alloc(&b[0], VK_MEM_READBACK, 5000));
     assert_int_equal(stat_get(STAT_BLOCK_ALLOCS) - blocks, 6);
     vk_fault_set(VK_FAULT_MEMORY, 0);
     buf_unref(&(struct buf *){ &b[0]->base });
