@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 #include "lm/tok.h"
 
@@ -134,27 +135,17 @@ out:
 static enum err read_template_file(struct tok *t, const char *folder)
 {
     char path[PATH_SIZE], *text = NULL;
-    FILE *f = NULL;
     size_t n;
     enum err err;
 
     TRY(join(path, folder, "chat_template.jinja"));
-    f = fopen(path, "rb");
-    if (!f)
-        return errno == ENOENT ? ERR_OK : err_set(ERR_RUNTIME, "%s: %s", path, strerror(errno));
-    if (!(text = mem_alloc(TEMPLATE_MAX + 1))) {
-        err = ERR_NO_MEMORY;
-        goto out;
-    }
-    n = fread(text, 1, TEMPLATE_MAX + 1, f);
-    if (ferror(f) || n > TEMPLATE_MAX)
-        TRY(err_set(ERR_RUNTIME, "%s: cannot be read", path));
-    text[n] = '\0';
-    TRY(keep(&t->chat_template, &t->info.chat_template, text));
+    err = file_read(&text, &n, path, TEMPLATE_MAX);
+    if (err == ERR_RUNTIME && errno == ENOENT)
+        return ERR_OK;
+    if (!err)
+        err = keep(&t->chat_template, &t->info.chat_template, text);
 out:
     mem_free(text);
-    if (f)
-        fclose(f);
     return err;
 }
 

@@ -87,7 +87,7 @@ says "longrope" --model "$m" --prompt x
 
 # Files that are none: nobody writes into the FIFO, and the device has no end.
 for file in config.json tokenizer.json model.safetensors model.safetensors.index.json \
-    generation_config.json tokenizer_config.json; do
+    generation_config.json tokenizer_config.json chat_template.jinja; do
     fresh
     rm -f "$m/$file"
     mkfifo "$m/$file"
