@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-#include "core/hash.h"
 #include "core/mem.h"
 #include "lm/byte_level.h"
+#include "lm/keyed.h"
 
 #define CACHE_SLOTS ((size_t)1 << 16)
 #define CACHE_USED_MAX (CACHE_SLOTS / 4 * 3)
@@ -28,6 +28,7 @@ enum err bpe_ready(struct bpe *b)
 {
     char s[8];
 
+    keyed_init();
     for (uint32_t cp = 0; cp < ARRAY_LEN(b->char_ids); cp++)
         b->char_ids[cp] = vocab_find(&b->vocab, s, u8_put(s, cp));
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -46,10 +47,19 @@ static enum err find_token(int32_t *id, const struct bpe *b, const char *s, size
                               (int)MIN(n, (size_t)100), s);
 }
 
+enum err bpe_add_rule(struct bpe *b, int32_t left, int32_t right, int32_t id)
+{
+    struct merge rule = { .left = left, .right = right, .rank = b->next_rank, .id = id };
+    enum err err = merges_add(&b->merges, rule);
+
+    b->next_rank += err == ERR_OK;
+    return err;
+}
+
 enum err bpe_add_merge(struct bpe *b, const char *left, size_t n_left, const char *right,
                        size_t n_right)
 {
-    struct merge rule = { .rank = b->next_rank };
+    struct merge rule;
     enum err err;
 
     b->mapped.n = 0;
@@ -58,8 +68,7 @@ enum err bpe_add_merge(struct bpe *b, const char *left, size_t n_left, const cha
     TRY(str_add(&b->mapped, left, n_left));
     TRY(str_add(&b->mapped, right, n_right));
     TRY(find_token(&rule.id, b, b->mapped.v, b->mapped.n));
-    TRY(merges_add(&b->merges, rule));
-    b->next_rank++;
+    TRY(bpe_add_rule(b, rule.left, rule.right, rule.id));
 out:
     return err;
 }
@@ -285,7 +294,7 @@ out:
 
 enum err bpe_encode(struct bpe *b, const char *word, size_t n, struct ids *out)
 {
-    uint32_t hash = (uint32_t)hash_bytes(HASH_SEED, word, n);
+    uint32_t hash = (uint32_t)keyed_bytes(word, n);
     size_t before_n = out->n;
     enum err err;
 

@@ -62,3 +62,5 @@ MUST_CHECK enum err bpe_encode(struct bpe *b, const char *word, size_t n, struct
 /* The rule "left right" in terms of strings; ERR_ARG names a string that is no token. */
 MUST_CHECK enum err bpe_add_merge(struct bpe *b, const char *left, size_t n_left, const char *right,
                                   size_t n_right);
+/* The same in terms of ids. */
+MUST_CHECK enum err bpe_add_rule(struct bpe *b, int32_t left, int32_t right, int32_t id);

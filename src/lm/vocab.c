@@ -1,7 +1,7 @@
 #include "lm/vocab.h"
 
-#include "core/hash.h"
 #include "core/mem.h"
+#include "lm/keyed.h"
 
 #define FIRST_SLOTS 1024
 
@@ -19,11 +19,11 @@ void vocab_fini(struct vocab *v)
 /* The slot that holds the string, or the free one where it belongs. */
 static uint32_t *slot_of(const struct vocab *v, const char *s, size_t n)
 {
-    size_t at = (size_t)hash_bytes(HASH_SEED, s, n) & (v->n_slots - 1);
+    size_t at = (size_t)keyed_bytes(s, n) & (v->n_slots - 1);
 
     for (; v->slots[at]; at = (at + 1) & (v->n_slots - 1)) {
         const struct vocab_entry *e = &v->entries.v[v->slots[at] - 1];
-        if (e->len == n && memcmp(v->bytes.v + e->off, s, n) == 0)
+        if (e->len == n && (!n || memcmp(v->bytes.v + e->off, s, n) == 0))
             break;
     }
     return &v->slots[at];
@@ -37,6 +37,7 @@ static enum err rehash(struct vocab *v)
 
     if (!slots)
         return ERR_NO_MEMORY;
+    keyed_init();
     v->slots = slots;
     v->n_slots = n_slots;
     for (size_t i = 0; i < v->entries.n; i++) {
@@ -111,7 +112,7 @@ void merges_fini(struct merges *m)
 static struct merge *merge_slot(const struct merges *m, int32_t left, int32_t right)
 {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t at = (size_t)((key * 0x9e3779b97f4a7c15ull) >> 32) & (m->n_slots - 1);
+    size_t at = (size_t)keyed_number(key) & (m->n_slots - 1);
 
     while (m->slots[at].rank >= 0 && (m->slots[at].left != left || m->slots[at].right != right))
         at = (at + 1) & (m->n_slots - 1);
@@ -125,6 +126,7 @@ static enum err merges_rehash(struct merges *m)
     grown.slots = mem_alloc_array(grown.n_slots, sizeof *grown.slots);
     if (!grown.slots)
         return ERR_NO_MEMORY;
+    keyed_init();
     for (size_t i = 0; i < grown.n_slots; i++)
         grown.slots[i].rank = -1;
     for (size_t i = 0; i < m->n_slots; i++)
