@@ -1,9 +1,19 @@
 #include "lm/added.h"
 
 #include "core/mem.h"
+#include "lm/keyed.h"
+
+#define FIRST_EDGES 64
 
 /* What the regular expressions of added tokens call a character of a word. */
 #define WORD_CHAR "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]"
+
+static void trie_fini(struct added_trie *t)
+{
+    VEC_FINI(t);
+    mem_free(t->edges);
+    *t = (struct added_trie){ 0 };
+}
 
 void added_fini(struct added *a)
 {
@@ -12,8 +22,8 @@ void added_fini(struct added *a)
     VEC_FINI(a);
     vocab_fini(&a->names);
     VEC_FINI(&a->by_id);
-    VEC_FINI(&a->raw);
-    VEC_FINI(&a->normalized);
+    trie_fini(&a->raw);
+    trie_fini(&a->normalized);
     rx_destroy(&a->word);
 }
 
@@ -24,6 +34,9 @@ enum err added_add(struct added *a, struct added_token token)
 
     if (!token.content.n)
         goto out;
+    if (token.content.n > ADDED_BYTES_MAX - a->bytes)
+        TRY(err_set(ERR_UNSUPPORTED, "added tokens of more than %zu bytes", ADDED_BYTES_MAX));
+    a->bytes += token.content.n;
     if (token.single_word && !a->word)
         TRY(rx_create(&a->word, WORD_CHAR, strlen(WORD_CHAR), 0));
     if (known >= 0) {
@@ -49,20 +62,55 @@ const struct added_token *added_find(const struct added *a, int32_t id)
 
 /* ---- the tree ---- */
 
-static enum err new_node(struct added_trie *t, unsigned char byte, int32_t sibling)
+static struct added_edge *edge_slot(const struct added_trie *t, int32_t node, unsigned char byte)
 {
-    struct added_node node = { .child = -1, .sibling = sibling, .token = -1, .byte = byte };
+    size_t at = (size_t)keyed_number((uint64_t)node << 8 | byte) & (t->n_edges - 1);
 
-    return VEC_PUSH(t, node);
+    while (t->edges[at].child && (t->edges[at].node != node || t->edges[at].byte != byte))
+        at = (at + 1) & (t->n_edges - 1);
+    return &t->edges[at];
 }
 
+/* 0 if there is none. */
 static int32_t child_of(const struct added_trie *t, int32_t node, unsigned char byte)
 {
-    int32_t at = t->v[node].child;
+    return node ? edge_slot(t, node, byte)->child : t->first[byte];
+}
 
-    while (at >= 0 && t->v[at].byte != byte)
-        at = t->v[at].sibling;
-    return at;
+static enum err grow_edges(struct added_trie *t)
+{
+    struct added_edge *old = t->edges;
+    size_t n_old = t->n_edges, n = n_old ? n_old * 2 : FIRST_EDGES;
+    struct added_edge *edges = mem_alloc_array(n, sizeof *edges);
+
+    if (!edges)
+        return ERR_NO_MEMORY;
+    t->edges = edges;
+    t->n_edges = n;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].child)
+            *edge_slot(t, old[i].node, old[i].byte) = old[i];
+    mem_free(old);
+    return ERR_OK;
+}
+
+static enum err new_child(struct added_trie *t, int32_t parent, unsigned char byte, int32_t *out)
+{
+    int32_t child = (int32_t)t->n;
+    struct added_node node = { .parent = parent, .token = -1, .byte = byte };
+    enum err err = ERR_OK;
+
+    if (t->n * 2 >= t->n_edges)
+        TRY(grow_edges(t));
+    node.depth = t->v[parent].depth + 1;
+    TRY(VEC_PUSH(t, node));
+    if (parent)
+        *edge_slot(t, parent, byte) = (struct added_edge){ parent, child, byte };
+    else
+        t->first[byte] = child;
+    *out = child;
+out:
+    return err;
 }
 
 static enum err trie_add(struct added_trie *t, const struct str *s, int32_t token)
@@ -70,32 +118,83 @@ static enum err trie_add(struct added_trie *t, const struct str *s, int32_t toke
     int32_t at = 0;
     enum err err = ERR_OK;
 
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = s->n; i-- > 0;) {
         unsigned char byte = (unsigned char)s->v[i];
         int32_t next = child_of(t, at, byte);
-        if (next < 0) {
-            next = (int32_t)t->n;
-            TRY(new_node(t, byte, t->v[at].child));
-            t->v[at].child = next;
-        }
+        if (!next)
+            TRY(new_child(t, at, byte, &next));
         at = next;
     }
-    if (at > 0)
+    if (at) {
         t->v[at].token = token;
+        t->v[at].len = t->v[at].depth;
+    }
 out:
     return err;
 }
 
 static enum err trie_begin(struct added_trie *t)
 {
-    t->n = 0;
-    return new_node(t, 0, -1);
+    enum err err;
+
+    trie_fini(t);
+    keyed_init();
+    TRY(grow_edges(t));
+    TRY(VEC_PUSH(t, (struct added_node){ .token = -1 }));
+out:
+    return err;
 }
 
-static void trie_end(struct added_trie *t)
+/* Where a byte leads from a node. */
+static int32_t step(const struct added_trie *t, int32_t node, unsigned char byte)
 {
-    for (int byte = 0; byte < 256; byte++)
-        t->first[byte] = child_of(t, 0, (unsigned char)byte);
+    int32_t next = child_of(t, node, byte);
+
+    while (!next && node) {
+        node = t->v[node].fail;
+        next = child_of(t, node, byte);
+    }
+    return next;
+}
+
+/* Nodes by depth, so that those that a node falls back to are complete before it. */
+static enum err order_nodes(const struct added_trie *t, struct ids *order)
+{
+    struct ids count = { 0 };
+    enum err err;
+
+    TRY(VEC_RESERVE(order, t->n));
+    TRY(VEC_RESERVE(&count, t->n + 1));
+    memset(count.v, 0, (t->n + 1) * sizeof *count.v);
+    for (size_t i = 0; i < t->n; i++)
+        count.v[t->v[i].depth + 1]++;
+    for (size_t i = 0; i < t->n; i++)
+        count.v[i + 1] += count.v[i];
+    for (size_t i = 0; i < t->n; i++)
+        order->v[count.v[t->v[i].depth]++] = (int32_t)i;
+    order->n = t->n;
+out:
+    VEC_FINI(&count);
+    return err;
+}
+
+static enum err trie_end(struct added_trie *t)
+{
+    struct ids order = { 0 };
+    enum err err;
+
+    TRY(order_nodes(t, &order));
+    for (size_t i = 1; i < order.n; i++) {
+        struct added_node *node = &t->v[order.v[i]];
+        node->fail = node->parent ? step(t, t->v[node->parent].fail, node->byte) : 0;
+        if (node->token < 0) {
+            node->token = t->v[node->fail].token;
+            node->len = t->v[node->fail].len;
+        }
+    }
+out:
+    VEC_FINI(&order);
+    return err;
 }
 
 static enum err index_ids(struct added *a)
@@ -126,49 +225,48 @@ enum err added_build(struct added *a, const struct str *forms)
         else
             TRY(trie_add(&a->raw, &token->content, (int32_t)i));
     }
-    trie_end(&a->raw);
-    trie_end(&a->normalized);
+    TRY(trie_end(&a->raw));
+    TRY(trie_end(&a->normalized));
 out:
     return err;
 }
 
-/* The longest token that s begins with: its index and length, or -1. */
-static int32_t longest(const struct added_trie *t, const char *s, size_t n, size_t *len)
-{
-    int32_t at = t->first[(unsigned char)s[0]], best = -1;
+/* A place in a text and the longest token that begins there. */
+struct hit {
+    size_t at;
+    int32_t token, len;
+};
 
-    for (size_t i = 1; at >= 0; i++) {
-        if (t->v[at].token >= 0) {
-            best = t->v[at].token;
-            *len = i;
-        }
-        if (i == n)
-            break;
-        at = child_of(t, at, (unsigned char)s[i]);
+struct hits {
+    struct hit *v;
+    size_t n, cap;
+};
+
+/* All of them, from the last to the first. */
+static enum err find_hits(struct hits *hits, const struct added_trie *t, const char *s, size_t n)
+{
+    int32_t node = 0;
+    enum err err = ERR_OK;
+
+    for (size_t i = n; i-- > 0;) {
+        node = node ? step(t, node, (unsigned char)s[i]) : t->first[(unsigned char)s[i]];
+        if (t->v[node].token >= 0)
+            TRY(VEC_PUSH(hits, (struct hit){ i, t->v[node].token, t->v[node].len }));
     }
-    return best;
+out:
+    return err;
 }
 
 /* ---- matching ---- */
 
-static size_t space_before(const char *s, size_t at)
+/* Where the white space before `at` begins, not before `from`. */
+static size_t space_before(const char *s, size_t from, size_t at)
 {
-    while (at > 0) {
+    while (at > from) {
         size_t last = u8_last(s, at);
         if (!u8_is_space(u8_step(s + last, at - last).cp))
             break;
         at = last;
-    }
-    return at;
-}
-
-static size_t space_behind(const char *s, size_t n, size_t at)
-{
-    while (at < n) {
-        struct u8_step step = u8_step(s + at, n - at);
-        if (!u8_is_space(step.cp))
-            break;
-        at += step.len;
     }
     return at;
 }
@@ -178,7 +276,24 @@ struct split {
     const char *s;
     size_t done; /* what is before has been cut */
     struct pieces *out;
+    size_t space, space_end; /* white space that was looked at */
 };
+
+/* Where the white space at `at` ends. Tokens may themselves be white space, so that the same space
+ * is behind many of them: it is looked at once. */
+static size_t space_behind(struct split *x, size_t at)
+{
+    if (at < x->space || at > x->space_end) {
+        x->space = x->space_end = at;
+        while (x->space_end < x->whole.len) {
+            struct u8_step c = u8_step(x->s + x->space_end, x->whole.len - x->space_end);
+            if (!u8_is_space(c.cp))
+                break;
+            x->space_end += c.len;
+        }
+    }
+    return x->space_end;
+}
 
 static enum err put(struct split *x, size_t start, size_t end, int32_t id)
 {
@@ -223,9 +338,9 @@ static enum err put_token(const struct added *a, struct split *x, const struct a
     if (in_word)
         return ERR_OK;
     if (token->lstrip)
-        start = MAX(space_before(x->s, start), x->done);
+        start = MAX(space_before(x->s, x->done, start), x->done);
     if (token->rstrip)
-        end = space_behind(x->s, x->whole.len, end);
+        end = space_behind(x, end);
     if (start > x->done)
         TRY(put(x, x->done, start, -1));
     TRY(put(x, start, end, token->id));
@@ -237,21 +352,23 @@ out:
 enum err added_split(const struct added *a, const struct added_trie *trie, struct piece piece,
                      const char *text, struct pieces *out)
 {
-    struct split x = { .whole = piece, .s = text + piece.off, .out = out };
-    size_t len = 0;
+    struct split x = { .whole = piece, .s = piece.len ? text + piece.off : "", .out = out };
+    struct hits hits = { 0 };
+    size_t at = 0;
     enum err err = ERR_OK;
 
-    for (size_t at = 0; trie->n > 1 && at < piece.len; at++) {
-        if (trie->first[(unsigned char)x.s[at]] < 0)
+    if (trie->n > 1)
+        TRY(find_hits(&hits, trie, x.s, piece.len));
+    while (hits.n) {
+        struct hit hit = hits.v[--hits.n];
+        if (hit.at < at) /* within the one before */
             continue;
-        int32_t found = longest(trie, x.s + at, piece.len - at, &len);
-        if (found < 0)
-            continue;
-        TRY(put_token(a, &x, &a->v[found], at, at + len));
-        at += len - 1;
+        at = hit.at + (size_t)hit.len;
+        TRY(put_token(a, &x, &a->v[hit.token], hit.at, at));
     }
     if (x.done < piece.len)
         TRY(put(&x, x.done, piece.len, -1));
 out:
+    VEC_FINI(&hits);
     return err;
 }
