@@ -215,17 +215,22 @@ out:
 }
 
 static enum err apply_rewrite(struct pretok *p, const struct pretok_step *step,
-                              const struct pieces *pieces)
+                              const struct pieces *pieces, size_t room)
 {
     enum err err = ERR_OK;
 
-    for (size_t i = 0; i < pieces->n; i++)
-        TRY(rewrite_piece(p, step, pieces->v[i], pieces->text.v + pieces->v[i].off));
+    for (size_t i = 0; i < pieces->n; i++) {
+        const struct piece *piece = &pieces->v[i];
+        TRY(rewrite_piece(p, step, *piece, piece->id < 0 ? pieces->text.v + piece->off : ""));
+        if (p->spare.text.n > room) /* a step makes at most four times as much of a piece */
+            return err_set(ERR_UNSUPPORTED, "the pre-tokenizer makes a text of more than %zu bytes",
+                           room);
+    }
 out:
     return err;
 }
 
-enum err pretok_apply(struct pretok *p, struct pieces *pieces)
+enum err pretok_apply(struct pretok *p, struct pieces *pieces, size_t room)
 {
     enum err err = ERR_OK;
 
@@ -238,7 +243,7 @@ enum err pretok_apply(struct pretok *p, struct pieces *pieces)
             p->spare.text = pieces->text;
             pieces->text = text;
         } else {
-            TRY(apply_rewrite(p, &p->v[i], pieces));
+            TRY(apply_rewrite(p, &p->v[i], pieces, room));
         }
         pieces_swap(&p->spare, pieces);
     }

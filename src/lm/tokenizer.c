@@ -3,6 +3,11 @@
 #include "core/mem.h"
 #include "lm/tok.h"
 
+/* Normalizers and pre-tokenizers that multiply a text, one after the other, would fill any memory.
+ * The worst of Unicode's normal forms makes 11 bytes of one, and the alphabet of bytes 2. */
+#define MAX_GROWTH 64
+#define GROWTH_FREE 1024
+
 /* ---- life ---- */
 
 enum err tok_new(struct tok **out)
@@ -46,6 +51,7 @@ void tok_destroy(struct tok **pt)
 
 static enum err make_forms(struct tok *t)
 {
+    size_t room = ADDED_BYTES_MAX;
     bool cut = false;
     enum err err = ERR_OK;
 
@@ -57,7 +63,8 @@ static enum err make_forms(struct tok *t)
         TRY(VEC_PUSH(&t->forms, (struct str){ 0 }));
         TRY(str_add(&t->forms.v[i], token->content.v, token->content.n));
         if (token->normalized)
-            TRY(unorm_apply(&t->unorm, &t->forms.v[i], &cut));
+            TRY(unorm_apply(&t->unorm, &t->forms.v[i], room, &cut));
+        room -= MIN(room, t->forms.v[i].n);
     }
 out:
     return err;
@@ -97,7 +104,7 @@ out:
 /* ---- encoding ---- */
 
 /* The pieces of t->raw between added tokens, normalized one by one, in t->pieces. */
-static enum err normalize(struct tok *t)
+static enum err normalize(struct tok *t, size_t room)
 {
     struct piece whole = { .len = t->raw.n, .id = -1, .first = true };
     enum err err;
@@ -113,7 +120,7 @@ static enum err normalize(struct tok *t)
         }
         t->normal.n = 0;
         TRY(str_add(&t->normal, t->raw.v + p.off, p.len));
-        TRY(unorm_apply(&t->unorm, &t->normal, &cut));
+        TRY(unorm_apply(&t->unorm, &t->normal, room - MIN(room, t->pieces.text.n), &cut));
         p = (struct piece){ t->pieces.text.n, t->normal.n, -1, p.first && !cut };
         TRY(str_add(&t->pieces.text, t->normal.v, t->normal.n));
         TRY(added_split(&t->added, &t->added.normalized, p, t->pieces.text.v, &t->pieces));
@@ -133,15 +140,17 @@ static enum err add_ids(struct ids *out, const struct ids *more)
 
 enum err tok_encode(struct tok *t, const char *text, size_t n, bool add_special, struct ids *out)
 {
-    size_t was = out->n;
+    size_t was = out->n, room = SIZE_MAX;
     enum err err;
 
     t->raw.n = 0;
     pieces_clear(&t->pieces);
     TRY(str_add_lossy(&t->raw, text, n));
+    if (t->raw.n < SIZE_MAX / MAX_GROWTH - GROWTH_FREE)
+        room = (t->raw.n + GROWTH_FREE) * MAX_GROWTH;
     if (t->raw.n)
-        TRY(normalize(t));
-    TRY(pretok_apply(&t->pretok, &t->pieces));
+        TRY(normalize(t, room));
+    TRY(pretok_apply(&t->pretok, &t->pieces, room));
     if (add_special)
         TRY(add_ids(out, &t->prefix));
     for (size_t i = 0; i < t->pieces.n; i++) {

@@ -5,9 +5,6 @@
 #include "core/mem.h"
 #include "lm/byte_level.h"
 
-/* Steps that multiply a text, one after the other, would fill any memory. */
-#define MAX_GROWTH 256
-
 static void step_fini(struct unorm_step *step)
 {
     rx_destroy(&step->rx);
@@ -21,6 +18,7 @@ void unorm_fini(struct unorm *u)
     VEC_FINI(u);
     VEC_FINI(&u->spare);
     VEC_FINI(&u->chars);
+    VEC_FINI(&u->marks);
 }
 
 enum err unorm_add(struct unorm *u, struct unorm_step step)
@@ -33,6 +31,9 @@ enum err unorm_add(struct unorm *u, struct unorm_step step)
 }
 
 /* ---- normal forms ---- */
+
+#define CP_BITS 21        /* of a character */
+#define DECOMPOSED_MAX 32 /* characters that one becomes; Unicode has one of 18 */
 
 static const struct {
     int options;
@@ -57,34 +58,89 @@ static bool all_below(const struct str *t, uint32_t stable)
     return true;
 }
 
-/* Decomposes text into u->chars; *n is how many there are. */
-static enum err decompose(struct unorm *u, const struct str *text, utf8proc_option_t options,
-                          utf8proc_ssize_t *n)
+/* Decomposes text into u->chars, character by character: utf8proc's function for whole texts also
+ * brings marks into order, in quadratic time. */
+static enum err decompose(struct unorm *u, const struct str *text, utf8proc_option_t options)
 {
-    utf8proc_ssize_t room = (utf8proc_ssize_t)(text->n + 16);
+    int bounds = 0;
+    enum err err = ERR_OK;
 
-    for (;; room = *n) { /* once more if the guess was too small */
-        u->chars.n = 0;
-        if (VEC_RESERVE(&u->chars, (size_t)room) != ERR_OK)
-            return ERR_NO_MEMORY;
-        *n = utf8proc_decompose((const utf8proc_uint8_t *)text->v, (utf8proc_ssize_t)text->n,
-                                u->chars.v, (utf8proc_ssize_t)u->chars.cap, options);
-        if (*n <= (utf8proc_ssize_t)u->chars.cap)
-            return ERR_OK;
+    u->chars.n = 0;
+    for (size_t at = 0; at < text->n;) {
+        struct u8_step c = u8_step(text->v + at, text->n - at);
+        TRY(VEC_RESERVE(&u->chars, DECOMPOSED_MAX));
+        utf8proc_ssize_t n = utf8proc_decompose_char(
+            (utf8proc_int32_t)c.cp, u->chars.v + u->chars.n, DECOMPOSED_MAX, options, &bounds);
+        if (n < 0 || n > DECOMPOSED_MAX)
+            return err_set(ERR_RUNTIME, "normal form: %s", utf8proc_errmsg(MIN(n, 0)));
+        u->chars.n += (size_t)n;
+        at += c.len;
     }
+out:
+    return err;
+}
+
+static int combining_class(int32_t cp)
+{
+    return (int)utf8proc_get_property(cp)->combining_class;
+}
+
+static int by_number(const void *pa, const void *pb)
+{
+    const uint64_t *a = pa, *b = pb;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* Sorts n marks by their class; those of one class keep their order. A number of each says all of
+ * it: class, place, character. */
+static enum err sort_marks(struct unorm *u, int32_t *marks, size_t n)
+{
+    enum err err;
+
+    u->marks.n = 0;
+    TRY(VEC_RESERVE(&u->marks, n));
+    for (size_t i = 0; i < n; i++)
+        u->marks.v[i] =
+            (uint64_t)combining_class(marks[i]) << 56 | (uint64_t)i << CP_BITS | (uint32_t)marks[i];
+    qsort(u->marks.v, n, sizeof *u->marks.v, by_number);
+    for (size_t i = 0; i < n; i++)
+        marks[i] = (int32_t)(u->marks.v[i] & ((1u << CP_BITS) - 1));
+out:
+    return err;
+}
+
+/* Canonical order: every run of marks by their classes. */
+static enum err order_marks(struct unorm *u)
+{
+    enum err err = ERR_OK;
+
+    for (size_t at = 0; at < u->chars.n; at++) {
+        size_t start = at;
+        bool sorted = true;
+        int last = 0, class;
+        for (; at < u->chars.n && (class = combining_class(u->chars.v[at])); at++) {
+            sorted = sorted && class >= last;
+            last = class;
+        }
+        if (!sorted)
+            TRY(sort_marks(u, u->chars.v + start, at - start));
+    }
+out:
+    return err;
 }
 
 static enum err to_form(struct unorm *u, const struct str *text, enum unorm_kind kind)
 {
     utf8proc_option_t options = (utf8proc_option_t)forms[kind].options;
-    utf8proc_ssize_t n;
     enum err err;
 
     if (all_below(text, forms[kind].stable))
         return str_add(&u->spare, text->v, text->n);
-    TRY(decompose(u, text, options, &n));
-    if (n >= 0)
-        n = utf8proc_normalize_utf32(u->chars.v, n, options);
+    TRY(decompose(u, text, options));
+    TRY(order_marks(u));
+    utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(u->chars.v, (utf8proc_ssize_t)u->chars.n, options);
     if (n < 0)
         return err_set(ERR_RUNTIME, "normal form: %s", utf8proc_errmsg(n));
     TRY(VEC_RESERVE(&u->spare, 4 * (size_t)n));
@@ -134,7 +190,16 @@ out:
     return err;
 }
 
-static enum err replace(struct unorm *u, const struct str *text, const struct unorm_step *step)
+/* Appends to u->spare what may multiply a text; room is what the result may have. */
+static enum err add_within(struct unorm *u, const struct str *more, size_t room)
+{
+    if (u->spare.n > room || more->n > room - u->spare.n)
+        return err_set(ERR_UNSUPPORTED, "the normalizer makes a text of more than %zu bytes", room);
+    return str_add(&u->spare, more->v, more->n);
+}
+
+static enum err replace(struct unorm *u, const struct str *text, const struct unorm_step *step,
+                        size_t room)
 {
     struct rx_iter it;
     size_t prev = 0;
@@ -147,7 +212,7 @@ static enum err replace(struct unorm *u, const struct str *text, const struct un
         TRY(str_add(&u->spare, it.s + prev, (found ? it.start : text->n) - prev));
         if (!found)
             break;
-        TRY(str_add(&u->spare, step->text.v, step->text.n));
+        TRY(add_within(u, &step->text, room));
         prev = it.end;
     }
 out:
@@ -175,19 +240,20 @@ static enum err strip(struct unorm *u, const struct str *text, const struct unor
     return str_add(&u->spare, text->v + from, to - from);
 }
 
-static enum err prepend(struct unorm *u, const struct str *text, const struct unorm_step *step)
+static enum err prepend(struct unorm *u, const struct str *text, const struct unorm_step *step,
+                        size_t room)
 {
     enum err err;
 
-    TRY(str_add(&u->spare, step->text.v, step->text.n));
-    TRY(str_add(&u->spare, text->v, text->n));
+    TRY(add_within(u, &step->text, room));
+    TRY(add_within(u, text, room));
 out:
     return err;
 }
 
 /* From text to u->spare. */
 static enum err apply_one(struct unorm *u, const struct str *text, const struct unorm_step *step,
-                          bool *cut)
+                          size_t room, bool *cut)
 {
     switch (step->kind) {
     case UNORM_LOWERCASE:
@@ -195,9 +261,9 @@ static enum err apply_one(struct unorm *u, const struct str *text, const struct 
     case UNORM_STRIP_ACCENTS:
         return strip_accents(u, text);
     case UNORM_REPLACE:
-        return replace(u, text, step);
+        return replace(u, text, step, room);
     case UNORM_PREPEND:
-        return prepend(u, text, step);
+        return prepend(u, text, step, room);
     case UNORM_STRIP:
         return strip(u, text, step, cut);
     case UNORM_BYTE_LEVEL:
@@ -207,21 +273,17 @@ static enum err apply_one(struct unorm *u, const struct str *text, const struct 
     }
 }
 
-enum err unorm_apply(struct unorm *u, struct str *text, bool *cut)
+enum err unorm_apply(struct unorm *u, struct str *text, size_t room, bool *cut)
 {
-    size_t limit =
-        text->n > SIZE_MAX / MAX_GROWTH - 1024 ? SIZE_MAX : (text->n + 1024) * MAX_GROWTH;
     enum err err = ERR_OK;
 
     for (size_t i = 0; i < u->n && text->n; i++) {
         u->spare.n = 0;
-        TRY(apply_one(u, text, &u->v[i], cut));
+        TRY(apply_one(u, text, &u->v[i], room, cut));
+        TRY(add_within(u, &(struct str){ 0 }, room));
         struct str was = *text;
         *text = u->spare;
         u->spare = was;
-        if (text->n > limit)
-            return err_set(ERR_UNSUPPORTED, "the normalizer makes a text %d times as long",
-                           MAX_GROWTH);
     }
 out:
     return err;

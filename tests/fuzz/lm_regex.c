@@ -27,7 +27,7 @@ static void split(struct rx *rx, unsigned options, const struct str *text)
     TRY(pretok_add(&p, step));
     TRY(str_add(&pieces.text, text->v, text->n));
     TRY(VEC_PUSH(&pieces, (struct piece){ 0, text->n, -1, true }));
-    TRY(pretok_apply(&p, &pieces));
+    TRY(pretok_apply(&p, &pieces, ROOM));
     for (size_t i = 0; i < pieces.n; i++) {
         const struct piece *v = &pieces.v[i];
         if (v->off < end || !v->len || v->len > text->n || v->off > text->n - v->len)
@@ -50,7 +50,7 @@ static void replace(struct rx *rx, const char *with, const struct str *text)
     TRY(str_add_lossy(&step.text, with, strlen(with)));
     TRY(unorm_add(&u, step));
     TRY(str_add(&copy, text->v, text->n));
-    TRY(unorm_apply(&u, &copy, &cut));
+    TRY(unorm_apply(&u, &copy, ROOM, &cut));
 out:
     VEC_FINI(&copy);
     unorm_fini(&u);
