@@ -5,6 +5,10 @@
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
+/* Steps that replace, one after the other, would fill any memory. */
+#define MAX_GROWTH 64
+#define GROWTH_FREE 256
+
 static void step_fini(struct detok_step *step)
 {
     rx_destroy(&step->rx);
@@ -44,7 +48,15 @@ struct run {
     const struct detok *d;
     struct detok_state *s;
     struct str *out;
+    size_t room; /* bytes that replacing may still make */
 };
+
+static struct run new_run(const struct detok *d, struct detok_state *s, struct str *out, size_t n)
+{
+    bool fits = n < SIZE_MAX / MAX_GROWTH - GROWTH_FREE;
+
+    return (struct run){ d, s, out, fits ? (n + GROWTH_FREE) * MAX_GROWTH : SIZE_MAX };
+}
 
 static enum err push(struct run *r, size_t at, const char *s, size_t n);
 
@@ -204,6 +216,10 @@ static enum err pass_replaced(struct run *r, size_t at, const char *s, size_t n)
         TRY(str_add(&text, s + prev, (found ? it.start : n) - prev));
         if (!found)
             break;
+        if (step->text.n > r->room)
+            TRY(err_set(ERR_UNSUPPORTED, "the decoder makes %d times as much of a text",
+                        MAX_GROWTH));
+        r->room -= step->text.n;
         TRY(str_add(&text, step->text.v, step->text.n));
         prev = it.end;
     }
@@ -268,24 +284,25 @@ static enum err push_strip(struct run *r, size_t at, const char *s, size_t n)
     struct detok_memory *m = &r->s->step[at];
     struct str text = { 0 };
     size_t cut = 0, from;
-    enum err err;
+    char bytes[4];
+    enum err err = ERR_OK;
 
     if (!step->whole) {
         from = strip_start(s, n, step->cp, step->start, &cut);
-        size_t to = strip_end(s + from, n - from, step->cp, step->stop);
-        return pass(r, at, s + from, to);
+        return pass(r, at, s + from, strip_end(s + from, n - from, step->cp, step->stop));
     }
     /* One token from here to the end: its start is stripped once, and what may be its end waits. */
     from = m->past_cut ? 0 : strip_start(s, n, step->cp, step->start, &m->cut);
     m->past_cut = m->past_cut || from < n;
-    TRY(str_add(&m->held, s + from, n - from));
-    if (!m->held.n)
-        return ERR_OK;
-    size_t keep = strip_end(m->held.v, m->held.n, step->cp, step->stop);
-    TRY(str_add(&text, m->held.v, keep));
-    memmove(m->held.v, m->held.v + keep, m->held.n - keep);
-    m->held.n -= keep;
-    return pass_str(r, at, &text);
+    size_t to = from + strip_end(s + from, n - from, step->cp, step->stop);
+    size_t tail = (n - to) / u8_put(bytes, step->cp);
+    size_t kept = to > from ? 0 : MIN(m->tail, step->stop - tail);
+    for (; m->tail > kept; m->tail--)
+        TRY(str_add_char(&text, step->cp));
+    m->tail += tail;
+    TRY(str_add(&text, s + from, to - from));
+    if (text.n)
+        return pass_str(r, at, &text);
 out:
     VEC_FINI(&text);
     return err;
@@ -327,7 +344,7 @@ static enum err push(struct run *r, size_t at, const char *s, size_t n)
     return take(r, at, s, n);
 }
 
-/* What the step held back; DETOK_STRIP held what is now the end that it cuts off. */
+/* What the step held back; the tail of DETOK_STRIP is now the end that it cuts off. */
 static enum err finish(struct run *r, size_t at)
 {
     const struct detok_step *step = &r->d->step[at];
@@ -351,16 +368,19 @@ out:
 enum err detok_push(const struct detok *d, struct detok_state *s, const char *token, size_t n,
                     struct str *out)
 {
-    struct run r = { d, s, out };
+    struct run r = new_run(d, s, out, n);
 
     return push(&r, 0, token, n);
 }
 
 enum err detok_end(const struct detok *d, struct detok_state *s, struct str *out)
 {
-    struct run r = { d, s, out };
+    size_t held = 0;
     enum err err = ERR_OK;
 
+    for (size_t i = 0; i < d->n; i++)
+        held += s->step[i].held.n;
+    struct run r = new_run(d, s, out, held);
     for (size_t i = 0; i < d->n; i++)
         TRY(finish(&r, i));
 out:

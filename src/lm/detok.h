@@ -43,12 +43,14 @@ struct detok_state {
         struct str held;
         bool begun;    /* saw a token */
         size_t cut;    /* characters stripped at the start */
+        size_t tail;   /* characters that are stripped if nothing follows them */
         bool past_cut; /* met another character */
     } step[DETOK_STEPS_MAX];
 };
 
 void detok_state_fini(struct detok_state *s);
-/* Adds a token; appends the text that is complete. Thread-safety: caller locks d. */
+/* Adds a token; appends the text that is complete. ERR_UNSUPPORTED where replacing makes far too
+ * much of it. Thread-safety: caller locks d. */
 MUST_CHECK enum err detok_push(const struct detok *d, struct detok_state *s, const char *token,
                                size_t n, struct str *out);
 /* There are no more tokens: appends what was held back and returns the state to the beginning. */

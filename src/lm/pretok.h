@@ -55,6 +55,6 @@ MUST_CHECK enum err pretok_add(struct pretok *p, struct pretok_step step);
 /* Adds a split. */
 MUST_CHECK enum err pretok_add_split(struct pretok *p, const char *pattern, size_t n,
                                      unsigned rx_flags, enum pretok_behavior behavior);
-/* Cuts the text pieces of the list. ERR_UNSUPPORTED where their text would become longer than `room`.
- * Thread-safety: caller locks. */
+/* Cuts the text pieces of the list. ERR_UNSUPPORTED where their text would become longer than
+ * `room`. Thread-safety: caller locks. */
 MUST_CHECK enum err pretok_apply(struct pretok *p, struct pieces *pieces, size_t room);

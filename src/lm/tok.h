@@ -21,6 +21,7 @@ struct tok {
         size_t n, cap;
     } forms;
 
+    size_t n_parts; /* of tokenizer.json that were read */
     struct tok_info info;
     char *chat_template, *model_type; /* what info points to */
 

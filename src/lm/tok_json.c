@@ -18,6 +18,8 @@ enum err tok_read_typed(struct tok *t, struct json v, const struct tok_reader *r
 
     if (json_kind(v) <= JSON_NULL)
         return ERR_OK;
+    if (++t->n_parts > TOK_PARTS_MAX)
+        return json_fail(v, "more than %d parts", TOK_PARTS_MAX);
     TRY(json_get_string(&type, v, "type"));
     for (size_t i = 0; i < n; i++)
         if (strcmp(type, readers[i].type) == 0)
@@ -72,6 +74,8 @@ enum err tok_read_text(struct str *out, struct json v, const char *key)
     enum err err;
 
     TRY(json_get_string(&s, v, key));
+    if (strlen(s) > TOK_TEXT_MAX)
+        return json_fail(json_find(v, key), "a text of more than %zu bytes", TOK_TEXT_MAX);
     TRY(str_add(out, s, strlen(s)));
 out:
     return err;

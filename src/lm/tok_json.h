@@ -3,6 +3,11 @@
 
 #include "lm/tok.h"
 
+/* What no tokenizer comes near. */
+#define TOK_PARTS_MAX 256               /* normalizers, pre-tokenizers, processors, decoders */
+#define TOK_TEXT_MAX ((size_t)64 << 10) /* bytes of what a step puts into a text */
+#define TOK_ENDS_MAX 1024               /* ids before and behind a text; parts of a template */
+
 /* One kind of normalizer, pre-tokenizer, post-processor or decoder. */
 struct tok_reader {
     const char *type;

@@ -12,16 +12,20 @@ static enum err add_id(struct ids *list, struct json v)
     TRY(json_int(&id, v));
     if (id < 0 || id >= VOCAB_MAX_ID)
         return json_fail(v, "impossible id %lld", (long long)id);
+    if (list->n == TOK_ENDS_MAX)
+        return json_fail(v, "more than %d ids", TOK_ENDS_MAX);
     TRY(VEC_PUSH(list, (int32_t)id));
 out:
     return err;
 }
 
 /* Later processors wrap what earlier ones made: before goes in front of the prefix. */
-static enum err wrap(struct tok *t, struct ids *before, const struct ids *behind)
+static enum err wrap(struct tok *t, struct json v, struct ids *before, const struct ids *behind)
 {
     enum err err = ERR_OK;
 
+    if (before->n + t->prefix.n > TOK_ENDS_MAX || behind->n + t->suffix.n > TOK_ENDS_MAX)
+        return json_fail(v, "more than %d ids", TOK_ENDS_MAX);
     for (size_t i = 0; i < t->prefix.n; i++)
         TRY(VEC_PUSH(before, t->prefix.v[i]));
     for (size_t i = 0; i < behind->n; i++)
@@ -54,13 +58,15 @@ static enum err read_template(struct tok *t, struct json v)
 {
     struct json single, table;
     struct ids side[2] = { { 0 }, { 0 } };
-    int seen = 0;
+    int seen = 0, n = 0;
     enum err err;
 
     TRY(json_get(&single, v, "single", JSON_ARRAY));
     TRY(json_get(&table, v, "special_tokens", JSON_OBJECT));
     JSON_EACH(piece, single)
     {
+        if (++n > TOK_ENDS_MAX)
+            TRY(json_fail(piece, "more than %d pieces", TOK_ENDS_MAX));
         if (!json_find(piece, "Sequence").node) {
             TRY(add_special(&side[seen], piece, table));
         } else if (seen) {
@@ -72,7 +78,7 @@ static enum err read_template(struct tok *t, struct json v)
     }
     if (!seen)
         TRY(json_fail(single, "no sequence"));
-    TRY(wrap(t, &side[0], &side[1]));
+    TRY(wrap(t, v, &side[0], &side[1]));
 out:
     VEC_FINI(&side[0]);
     VEC_FINI(&side[1]);
@@ -94,7 +100,7 @@ static enum err read_cls_sep(struct tok *t, struct json v)
             TRY(json_fail(pair, "expected a token and its id"));
         TRY(add_id(&side[i], id));
     }
-    TRY(wrap(t, &side[0], &side[1]));
+    TRY(wrap(t, v, &side[0], &side[1]));
 out:
     VEC_FINI(&side[0]);
     VEC_FINI(&side[1]);

@@ -9,6 +9,8 @@
 
 #define PATH_SIZE 4096
 #define TEMPLATE_MAX ((size_t)4 << 20)
+#define EOS_MAX                                                                                    \
+    1024 /* ids that end a text; each is looked for in the list, as is every new token */
 
 static enum err join(char *out, const char *folder, const char *name)
 {
@@ -160,6 +162,8 @@ static enum err add_eos(struct tok *t, struct json v)
     for (size_t i = 0; i < t->info.eos_ids.n; i++)
         if (t->info.eos_ids.v[i] == id)
             return ERR_OK;
+    if (t->info.eos_ids.n == EOS_MAX)
+        return json_fail(v, "more than %d ids", EOS_MAX);
     if (id >= 0 && id < VOCAB_MAX_ID)
         TRY(VEC_PUSH(&t->info.eos_ids, (int32_t)id));
 out:

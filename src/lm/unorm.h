@@ -43,6 +43,6 @@ void unorm_fini(struct unorm *u);
 MUST_CHECK enum err unorm_add(struct unorm *u, struct unorm_step step);
 
 /* Rewrites text in place. *cut becomes true where the text no longer begins where it began, because
- * white space was stripped. ERR_UNSUPPORTED where it would become longer than `room`. Thread-safety:
- * caller locks. */
+ * white space was stripped. ERR_UNSUPPORTED where it would become longer than `room`.
+ * Thread-safety: caller locks. */
 MUST_CHECK enum err unorm_apply(struct unorm *u, struct str *text, size_t room, bool *cut);
