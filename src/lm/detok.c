@@ -158,17 +158,6 @@ static int byte_token(const char *s, size_t n)
     return hex(s[3]) << 4 | hex(s[4]);
 }
 
-static bool is_utf8(const struct str *s)
-{
-    for (size_t at = 0; at < s->n;) {
-        struct u8_step c = u8_step(s->v + at, s->n - at);
-        if (c.kind != U8_CHAR)
-            return false;
-        at += c.len;
-    }
-    return true;
-}
-
 /* A run of bytes is text only if it is so as a whole; else every byte is lost. */
 static enum err pass_bytes(struct run *r, size_t at)
 {
@@ -176,7 +165,7 @@ static enum err pass_bytes(struct run *r, size_t at)
     enum err err = ERR_OK;
 
     r->s->step[at].held = (struct str){ 0 };
-    if (bytes.n && is_utf8(&bytes))
+    if (bytes.n && u8_valid(bytes.v, bytes.n))
         return pass_str(r, at, &bytes);
     for (size_t i = 0; i < bytes.n; i++)
         TRY(pass(r, at, REPLACEMENT, 3));

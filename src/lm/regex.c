@@ -23,7 +23,7 @@
 #define TRANSLATED_MAX ((size_t)1 << 20)
 /* The processor's time that a pattern may take: so much, and so much more for each byte that it is
  * asked about. 50 to 200 ns are usual. */
-#define FREE_NS ((int64_t)4000000000)
+#define FREE_NS ((int64_t)2000000000)
 #define BYTE_NS ((int64_t)5000)
 /* A step may run over the whole text, and a search tries all its places. So a search looks at a
  * window of places at a time, each twice as long as the one before, and at the clock between them.

@@ -74,6 +74,17 @@ struct u8_step u8_step(const char *s, size_t n)
     return (struct u8_step){ cp, U8_CHAR, len };
 }
 
+bool u8_valid(const char *s, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        struct u8_step c = u8_step(s + at, n - at);
+        if (c.kind != U8_CHAR)
+            return false;
+        at += c.len;
+    }
+    return true;
+}
+
 size_t u8_last(const char *s, size_t n)
 {
     size_t at = n - 1;

@@ -35,6 +35,9 @@ struct u8_step {
     size_t len; /* 1 to 4 */
 };
 
+/* Whether all n bytes are UTF-8. */
+bool u8_valid(const char *s, size_t n);
+
 /* Looks at the first of n > 0 bytes. Overlong forms and surrogates are bad. */
 struct u8_step u8_step(const char *s, size_t n);
 

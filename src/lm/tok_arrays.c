@@ -30,6 +30,8 @@ static enum err add_tokens(struct tok *t, const struct tok_arrays *a)
     for (size_t i = 0; i < a->n_tokens; i++) {
         int32_t type = a->types ? a->types[i] : 1;
         size_t n = strlen(a->tokens[i]);
+        if (!u8_valid(a->tokens[i], n)) /* all text inside of a tokenizer is */
+            return err_set(ERR_ARG, "tokenizer.ggml.tokens[%zu] is not UTF-8", i);
         TRY(vocab_add(&t->bpe.vocab, a->tokens[i], n, (int64_t)i));
         if (type != TYPE_CONTROL && type != TYPE_USER_DEFINED)
             continue;
@@ -54,57 +56,6 @@ static enum err add_merges(struct tok *t, const struct tok_arrays *a)
         TRY(bpe_add_merge(&t->bpe, s, (size_t)(space - s), space + 1, strlen(space + 1)));
     }
 out:
-    return err;
-}
-
-/* ---- merges from scores: the better a token, the earlier it is made, of every two parts ---- */
-
-struct part {
-    float score;
-    int32_t token;
-    uint32_t cut;        /* length of the left part */
-    int32_t left, right; /* ids */
-};
-
-static int by_score(const void *pa, const void *pb)
-{
-    const struct part *a = pa, *b = pb;
-
-    if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
-    if (a->token != b->token)
-        return a->token < b->token ? -1 : 1;
-    if (a->left != b->left)
-        return a->left < b->left ? -1 : 1;
-    return a->right < b->right ? -1 : a->right > b->right;
-}
-
-static enum err make_merges(struct tok *t, const struct tok_arrays *a)
-{
-    VEC(struct part) parts = { 0 };
-    enum err err = ERR_OK;
-
-    for (size_t i = 0; i < a->n_tokens; i++) {
-        const char *s = a->tokens[i];
-        size_t n = strlen(s);
-        for (size_t cut = n ? u8_length(s[0]) : 1; cut < n; cut += u8_length(s[cut])) {
-            int32_t left = vocab_find(&t->bpe.vocab, s, cut);
-            int32_t right = left < 0 ? -1 : vocab_find(&t->bpe.vocab, s + cut, n - cut);
-            if (right < 0)
-                continue;
-            TRY(VEC_PUSH(&parts,
-                         (struct part){ a->scores[i], (int32_t)i, (uint32_t)cut, left, right }));
-        }
-    }
-    if (parts.n)
-        qsort(parts.v, parts.n, sizeof *parts.v, by_score);
-    for (size_t i = 0; i < parts.n; i++) {
-        const char *s = a->tokens[parts.v[i].token];
-        TRY(bpe_add_merge(&t->bpe, s, parts.v[i].cut, s + parts.v[i].cut,
-                          strlen(s + parts.v[i].cut)));
-    }
-out:
-    VEC_FINI(&parts);
     return err;
 }
 
@@ -182,7 +133,7 @@ static enum err make_llama(struct tok *t, const struct tok_arrays *a)
     if (!a->no_space_prefix)
         TRY(detok_add(&t->detok,
                       (struct detok_step){ .kind = DETOK_STRIP, .cp = ' ', .start = 1 }));
-    TRY(a->n_merges ? add_merges(t, a) : make_merges(t, a));
+    TRY(a->n_merges ? add_merges(t, a) : tok_make_merges(t, a));
 out:
     return err;
 }

@@ -35,5 +35,9 @@ MUST_CHECK enum err tok_read_pre_tokenizer(struct tok *t, struct json v);
 MUST_CHECK enum err tok_read_post_processor(struct tok *t, struct json v);
 MUST_CHECK enum err tok_read_decoder(struct tok *t, struct json v);
 
+/* Merges from scores, where a GGUF file has no merges: the better a token, the earlier it is made,
+ * of every two parts that are tokens. */
+MUST_CHECK enum err tok_make_merges(struct tok *t, const struct tok_arrays *a);
+
 /* The pattern of GPT-2. */
 extern const char tok_gpt2_pattern[];

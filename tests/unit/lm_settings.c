@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 
 #define TOKENIZER                                                                                   \
     "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<s>\":3,\"</s>\":4,"        \
@@ -215,6 +216,22 @@ static void test_errors_name_file_and_key(void **state)
     assert_non_null(strstr(err_text(), "tokenizer.json: No such file"));
 }
 
+/* Each is looked for among those before it. */
+static void test_ends_are_limited(void **state)
+{
+    struct text config = { 0 };
+    struct tok *t = NULL;
+
+    assert_ok(text_add(&config, "{\"eos_token_id\":[0"));
+    for (int i = 1; i < 1000000; i++)
+        assert_ok(text_add(&config, ",%d", i));
+    assert_ok(text_add(&config, "]}"));
+    put(*state, "generation_config.json", config.s.v);
+    assert_fails(ERR_ARG, tok_load(&t, ((struct folder *)*state)->path));
+    assert_non_null(strstr(err_text(), "eos_token_id[1024]: more than 1024 ids"));
+    VEC_FINI(&config.s);
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     struct folder *d = *state;
@@ -304,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_settings_are_read, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_list_of_templates, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_errors_name_file_and_key, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_ends_are_limited, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_every_allocation_may_fail, make_folder, remove_folder),
         cmocka_unit_test(test_bytes_wait_for_their_character),
         cmocka_unit_test(test_input_need_not_be_utf8),
