@@ -30,15 +30,15 @@
  * An attempt has few steps at first; where these are not enough the search goes on slowly, from
  * windows of one place and with more steps, and at last with calls to this file between the parts
  * of the pattern, which look at the clock, too. */
-#define FIRST_WINDOW ((size_t)64)
-#define QUICK_WORK 50000000u
+#define FIRST_WINDOW ((size_t)512)
+#define QUICK_WORK 5000000u
 #define QUICK_LIMIT 1000u
 #define SLOW_LIMIT (1u << 18)
 #define CALLS_PER_LOOK 64
 /* Reading the clock takes longer than most searches: while windows are short, one of so many stands
  * for all. */
-#define LONG_WINDOW ((size_t)256)
-#define SEARCHES_PER_SAMPLE 32
+#define LONG_WINDOW ((size_t)4096)
+#define SEARCHES_PER_SAMPLE 64
 
 struct rx {
     pcre2_general_context *memory;
@@ -169,7 +169,9 @@ void rx_destroy(struct rx **prx)
 
 void rx_iter_init(struct rx_iter *it, struct rx *rx, const char *s, size_t n)
 {
-    *it = (struct rx_iter){ .rx = rx, .s = n ? s : "", .n = n, .window = FIRST_WINDOW };
+    *it = (struct rx_iter){ .rx = rx, .s = n ? s : "", .n = n, .steps = SLOW_LIMIT };
+    if (n > QUICK_WORK / SLOW_LIMIT)
+        it->steps = (uint32_t)MAX(QUICK_WORK / n, (size_t)QUICK_LIMIT);
     rx->granted_ns += (int64_t)MIN(n, (size_t)INT32_MAX) * BYTE_NS;
 }
 
@@ -189,12 +191,10 @@ static int match_watched(struct rx *rx, const struct rx_iter *it)
 /* A match that begins at it->at or behind it, but not behind `last`. */
 static int match_before(struct rx *rx, const struct rx_iter *it, size_t last)
 {
-    size_t steps = MAX(QUICK_WORK / (it->n + 1), (size_t)QUICK_LIMIT);
     PCRE2_SPTR s = (PCRE2_SPTR)it->s;
 
     pcre2_set_offset_limit(rx->context, last);
-    pcre2_set_match_limit(rx->context,
-                          it->slow ? SLOW_LIMIT : (uint32_t)MIN(steps, (size_t)SLOW_LIMIT));
+    pcre2_set_match_limit(rx->context, it->slow ? SLOW_LIMIT : it->steps);
     if (rx->jit)
         return pcre2_jit_match(rx->code, s, it->n, it->at, PCRE2_NO_UTF_CHECK, rx->match,
                                rx->context);

@@ -27,6 +27,7 @@ struct rx_iter {
     const char *s; /* n bytes of UTF-8; borrowed */
     size_t n;
     size_t at, last, window; /* for rx_next */
+    uint32_t steps;
     bool matched, slow;
     size_t start, end; /* the match found */
 };
