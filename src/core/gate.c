@@ -98,8 +98,10 @@ const char *gate_text(enum gate id)
 
 int64_t gate_set_int(enum gate id, int64_t value)
 {
+    const struct gate_info *g = &gate_table[id];
+
     gate_read();
-    int64_t old = atomic_exchange(&gate_values[id], value);
+    int64_t old = atomic_exchange(&gate_values[id], MIN(MAX(value, g->min), g->max));
     atomic_fetch_add(&gate_n_changes, 1); /* last: who sees it sees the value */
     return old;
 }

@@ -53,7 +53,8 @@ const char *gate_text(enum gate id);
  * if it does not fit, and *value is the default. */
 bool gate_parse(enum gate id, const char *text, int64_t *value);
 
-/* Scoped override: sets a value and returns the previous one. For tests and the command line. */
+/* Scoped override: sets a value, cut to the row's range, and returns the previous one. For tests
+ * and the command line. */
 int64_t gate_set_int(enum gate id, int64_t value);
 const char *gate_set_text(enum gate id, const char *value);
 /* How often settings were set so: what was decided by them after it was asked may be kept while it

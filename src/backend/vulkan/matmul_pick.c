@@ -151,8 +151,8 @@ static bool gemv_tile_is_valid(const uint32_t *t)
 
 static bool coop_tile_is_valid(const uint32_t *t)
 {
-    return t[0] && t[1] && t[0] * t[1] <= 32 && t[2] - 1 < 4 && t[3] - 1 < 8 && t[4] - 1 < 4 &&
-           t[5] - 1 < 2;
+    return t[0] - 1 < 32 && t[1] - 1 < 32 && t[0] * t[1] <= 32 && t[2] - 1 < 4 && t[3] - 1 < 8 &&
+           t[4] - 1 < 4 && t[5] - 1 < 2;
 }
 
 static bool tiled_tile_is_valid(const uint32_t *t)
@@ -254,6 +254,8 @@ static enum variant_reason suits(const struct variant *v, const struct geometry 
 
 /* ---- a variant by name, or by kernel and tile, for measurements and bisection ---- */
 
+#define MAX_TILE 4096 /* products of some of them fit 32 bits */
+
 static bool parse_tile(struct variant *out, const char *text)
 {
     for (int k = 0; k < MM_KERNELS; k++) {
@@ -266,7 +268,10 @@ static bool parse_tile(struct variant *out, const char *text)
             char *end;
             if (*at++ == '\0')
                 return false;
-            out->tile[i] = (uint32_t)strtoul(at, &end, 10);
+            unsigned long v = strtoul(at, &end, 10);
+            if (v > MAX_TILE)
+                return false;
+            out->tile[i] = (uint32_t)v;
             at = end;
         }
         return *at == '\0' && kernels[k].tile_is_valid(out->tile);

@@ -95,23 +95,46 @@ static struct design choose_design(const struct vk_qmv *v, uint32_t vectors)
     return r->d;
 }
 
-/* "threads,lanes,rows,splits,span[,walkers]" of the setting, for measurements. */
+/* "threads,lanes,rows,splits,span[,walkers]" of the setting, for measurements. All but the walkers,
+ * which may be left out, are powers of two between these. Blocks of numbers are whole words. */
+static const struct {
+    unsigned long min, max;
+} design_range[] = { { 1, 1024 }, { 1, 128 }, { 1, 32 }, { 1, 1024 }, { 16, 128 }, { 0, 1024 } };
+#define DESIGN_FIELDS ARRAY_LEN(design_range)
+
+static bool parse_design(uint32_t *field, const char *text)
+{
+    size_t n = 0;
+
+    for (bool more = true; more; n++) {
+        char *end;
+        unsigned long v = strtoul(text, &end, 10);
+        if (n == DESIGN_FIELDS || end == text || v < design_range[n].min ||
+            v > design_range[n].max || (n < DESIGN_FIELDS - 1 && (v & (v - 1))))
+            return false;
+        field[n] = (uint32_t)v;
+        more = *end == ',';
+        if (!more && *end)
+            return false;
+        text = end + more;
+    }
+    return n >= DESIGN_FIELDS - 1;
+}
+
 static bool asked_design(struct design *d)
 {
+    static const char *_Atomic refused; /* told of it */
     const char *text = gate_text(GATE_VK_QMV_DESIGN);
-    uint32_t field[6] = { 0 };
+    uint32_t f[DESIGN_FIELDS] = { 0 };
 
     if (!text || !*text)
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(field) && *text; i++) {
-        char *end;
-        field[i] = (uint32_t)strtoul(text, &end, 10);
-        text = end + (*end == ',');
+    if (!parse_design(f, text)) {
+        if (atomic_exchange(&refused, text) != text)
+            log_warn("%s=%s is no design, ignored", gate_table[GATE_VK_QMV_DESIGN].variable, text);
+        return false;
     }
-    for (size_t i = 0; i < 5; i++)
-        if (!field[i] || (field[i] & (field[i] - 1)))
-            return false;
-    *d = (struct design){ field[0], field[1], field[2], field[3], field[4], field[5] };
+    *d = (struct design){ f[0], f[1], f[2], f[3], f[4], f[5] };
     return true;
 }
 
