@@ -12,10 +12,6 @@
  * gives, as in MLX. */
 #define FLOAT_TO_ANY_INT __attribute__((no_sanitize("float-cast-overflow")))
 
-/* A variable of each thread that is found without a call, in a shared library too. The memory for
- * these is scarce there: pointers and numbers only. */
-#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
-
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -14,7 +14,7 @@ static _Atomic unsigned n_copies; /* those before it may have been used */
 static _Atomic uint64_t shared[TALLY_COUNT]; /* of threads without a copy */
 static _Atomic uint64_t start[TALLY_COUNT];  /* sums at the last reset */
 
-THREAD_LOCAL _Atomic uint64_t *tally_own;
+_Thread_local _Atomic uint64_t *tally_own;
 static _Thread_local bool has_none; /* there was no copy for this thread, or it is ending */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -18,7 +18,7 @@ enum {
 };
 
 /* The calling thread's copy; NULL: none yet, or none left for it. */
-extern THREAD_LOCAL _Atomic uint64_t *tally_own;
+extern _Thread_local _Atomic uint64_t *tally_own;
 void tally_add_slow(unsigned id, uint64_t n);
 
 static inline void tally_add(unsigned id, uint64_t n)

@@ -1,10 +1,12 @@
 #include "backend/common/rope.h"
 
 #include <math.h>
+#include <pthread.h>
 
-/* The last table of a thread: models ask for the same one again and again. */
+/* The last table: models ask for the same one again and again. */
 #define CACHED 256
-static _Thread_local struct {
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER; /* guards it */
+static struct {
     float base;
     size_t n;
     float v[CACHED];
@@ -22,12 +24,14 @@ void rope_inv_freqs(float *dst, float base, size_t n)
         compute(dst, base, n);
         return;
     }
+    pthread_mutex_lock(&last_lock);
     if (last.n != n || last.base != base) {
         compute(last.v, base, n);
         last.base = base;
         last.n = n;
     }
     memcpy(dst, last.v, n * sizeof *dst);
+    pthread_mutex_unlock(&last_lock);
 }
 
 void rope_rows_of(struct rope_rows *r, const struct arr *x)

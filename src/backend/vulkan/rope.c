@@ -8,6 +8,7 @@
 #include "backend/vulkan/families.h"
 #include "backend/vulkan/kern.h"
 #include "backend/vulkan/launch.h"
+#include "backend/vulkan/stream.h"
 #include "backend/vulkan/variant.h"
 
 /* Few rows are spread over workgroups of this size. */
@@ -19,40 +20,52 @@
 
 /* ---- tables ---- */
 
-/* The last table of turns of a thread. */
-static _Thread_local struct {
+/* The last table of turns of a stream. */
+struct vk_turns {
     uint32_t n, positions;
     float base, scale;
     int32_t offset;
     struct vk_args_memo memo; /* where a command buffer has them: all layers turn alike */
     float v[2 * MAX_TURNS];
     float freq[MAX_TURNS]; /* the first n, of base */
-} turns;
+};
 
-static void compute_turns(const struct rope_params *p, uint32_t positions)
+static void compute_turns(struct vk_turns *t, const struct rope_params *p, uint32_t positions)
 {
     uint32_t n = (uint32_t)p->dims / 2;
 
-    if (turns.n != n || turns.base != p->base)
-        rope_inv_freqs(turns.freq, p->base, n);
+    if (t->n != n || t->base != p->base)
+        rope_inv_freqs(t->freq, p->base, n);
     for (uint32_t i = 0; i < positions * n; i++) {
         float position = (float)((int64_t)p->offset + i / n) * p->scale;
-        float angle = position * turns.freq[i % n];
-        turns.v[2 * i] = cosf(angle);
-        turns.v[2 * i + 1] = sinf(angle);
+        float angle = position * t->freq[i % n];
+        t->v[2 * i] = cosf(angle);
+        t->v[2 * i + 1] = sinf(angle);
     }
-    turns.n = n;
-    turns.positions = positions;
-    turns.base = p->base;
-    turns.scale = p->scale;
-    turns.offset = p->offset;
-    turns.memo = (struct vk_args_memo){ 0 };
+    t->n = n;
+    t->positions = positions;
+    t->base = p->base;
+    t->scale = p->scale;
+    t->offset = p->offset;
+    t->memo = (struct vk_args_memo){ 0 };
 }
 
-static bool has_turns(const struct rope_params *p, uint32_t positions)
+static bool has_turns(const struct vk_turns *t, const struct rope_params *p, uint32_t positions)
 {
-    return turns.n == (uint32_t)p->dims / 2 && turns.positions == positions &&
-           turns.base == p->base && turns.scale == p->scale && turns.offset == p->offset;
+    return t->n == (uint32_t)p->dims / 2 && t->positions == positions && t->base == p->base &&
+           t->scale == p->scale && t->offset == p->offset;
+}
+
+static enum err turns_table(struct vk_enc *e, uint64_t *addr, const struct vk_rope *r)
+{
+    struct vk_turns *t = e->turns;
+
+    if (!t && !(t = e->turns = mem_alloc(sizeof *t)))
+        return ERR_NO_MEMORY;
+    if (!has_turns(t, r->p, r->positions))
+        compute_turns(t, r->p, r->positions);
+    return vk_enc_args_once(e, &t->memo, addr, t->v,
+                            (size_t)r->positions * t->n * 2 * sizeof t->v[0]);
 }
 
 static bool takes_turns(const struct vk_rope *r)
@@ -72,12 +85,8 @@ enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out, const struct
         out->stride = r->freqs->strides[0];
         return vk_enc_read(e, &out->addr, r->freqs);
     }
-    if (takes_turns(r)) {
-        if (!has_turns(r->p, r->positions))
-            compute_turns(r->p, r->positions);
-        return vk_enc_args_once(e, &turns.memo, &out->addr, turns.v,
-                                r->positions * n * 2 * sizeof turns.v[0]);
-    }
+    if (takes_turns(r))
+        return turns_table(e, &out->addr, r);
     if (!(freq = mem_alloc(n * sizeof *freq)))
         return ERR_NO_MEMORY;
     rope_inv_freqs(freq, r->p->base, n);

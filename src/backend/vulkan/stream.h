@@ -73,6 +73,7 @@ struct vk_enc {
     struct be_notes *notes; /* dispatches are written down (notes.h), or NULL */
     bool has_variant;       /* the next dispatch runs a kernel of this variant */
     enum variant_id variant;
+    struct vk_turns *turns; /* rope.c's, from its first use on */
 };
 
 struct vk_strm {

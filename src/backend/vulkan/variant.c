@@ -176,7 +176,7 @@ static enum variant_reason check(enum variant_id id)
     return VARIANT_FITS;
 }
 
-THREAD_LOCAL int variant_newest;
+_Thread_local int variant_newest;
 
 void variant_count(enum variant_id id, const struct variant_problem *p)
 {

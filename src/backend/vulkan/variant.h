@@ -55,7 +55,7 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
 void variant_count(enum variant_id id, const struct variant_problem *p);
 
 /* Taken by the calling thread, plus one; 0: none. */
-extern THREAD_LOCAL int variant_newest;
+extern _Thread_local int variant_newest;
 
 /* The same for who keeps what such a hit counts as; not in a rehearsal. */
 struct variant_hit {
