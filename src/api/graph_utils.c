@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "core/hash.h"
+#include "core/tape.h"
 
 /* ---- from addresses to numbers: which nodes were seen, which arrays have a name ---- */
 
@@ -395,10 +396,12 @@ static int show(struct call *c, FILE *os, mlx_node_namer namer, mlx_vector_array
 
     if (call_ok(c))
         c->err = namer_copy(&g.namer, namer.ctx);
+    tape_pause(); /* another thread may be evaluating some of it */
     if (call_ok(c))
         c->err = graph_order(&g, list);
     if (call_ok(c))
         c->err = print(&g, list);
+    tape_resume();
     graph_fini(&g);
     return CALL_END(c);
 }

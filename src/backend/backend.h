@@ -108,9 +108,10 @@ struct be {
     size_t (*memory_size)(void);
 
     /* ---- streams ---- */
+    /* Makes the encoder, or takes up again that of a stream that was closed. */
     enum err (*strm_open)(struct strm *s);
-    /* Finishes the work given to s and lets go of everything but what its events need: they may
-     * still be waited for, by any thread. */
+    /* Finishes the work given to s and lets go of everything but the encoder: events may still be
+     * waited for, by any thread. */
     void (*strm_close)(struct strm *s);
     /* Encodes an elementwise program over x->in into x->out. */
     be_op_fn elementwise;
@@ -167,6 +168,13 @@ struct be {
                          size_t n);
     /* Encodes the step again: its arrays have the storage that they had then. */
     enum err (*notes_repeat)(const struct be_notes *b, struct strm *s, int32_t number);
+
+    /* The process ends: takes no more work, which is an error from here on, and returns when
+     * nothing is in flight. Called on any thread, also on one of the backend's own. Optional. */
+    void (*quiesce)(void);
+    /* The process is about to be forked: returns when nothing is in flight that a fork would
+     * disturb. Optional. */
+    void (*before_fork)(void);
 
     /* Releases a step's slot. */
     void (*slot_free)(void *slot);

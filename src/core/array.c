@@ -3,6 +3,8 @@
 #include "backend/backend.h"
 #include "core/eval.h"
 #include "core/memory.h"
+#include "core/process.h"
+#include "core/tape.h"
 
 /* A donated or shared buffer may exceed what the array needs by this much; beyond it a small array
  * would pin a big buffer (contract 1.6). */
@@ -348,8 +350,9 @@ enum err arr_is_available(bool *out, struct arr *a)
     enum err err = ERR_OK;
 
     *out = status == ARR_AVAILABLE;
-    if (status != ARR_EVALUATED)
+    if (status != ARR_EVALUATED || tape_is_busy(a))
         return ERR_OK;
+    TRY(process_check());
     e = arr_event(a);
     *out = true;
     if (e)
@@ -370,11 +373,14 @@ enum err arr_wait(struct arr *a)
         return err_set(ERR_ARG, "[array] The array has not been evaluated.");
     if (atomic_load(&a->status) == ARR_AVAILABLE)
         return ERR_OK;
+    TRY(process_check());
+    TRY(tape_wait(a));
     e = arr_event(a);
     if (e)
         err = ev_wait(e);
     ev_unref(&e);
     complete(a);
+out:
     return err;
 }
 

@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 #include "core/array.h"
 #include "core/memory.h"
+#include "core/process.h"
 
 /* One word counts all references, so that a hold and its end are one atomic operation each: 32 bits
  * for all of them, 16 for those among them that work in flight of one stream holds, 16 for that
@@ -30,6 +31,8 @@ int buf_refs(const struct buf *b)
 
 static void destroy(struct buf *b)
 {
+    if (process_is_child()) /* the device is not here, and its locks may be held for ever */
+        return;
     buf_drop_mirror(b);
     if (!b->dtor) {
         b->home->buf_free(b);
@@ -158,8 +161,12 @@ enum err buf_mirror(struct buf **out, struct buf *b, struct span want, const str
         *out = m;
         if (m)
             break; /* another thread may have been first */
-        if (!made)
-            TRY(maker->buf_mirror(&made, b, worthwhile(b, newest, want)));
+        if (!made) {
+            process_enter();
+            err = maker->buf_mirror(&made, b, worthwhile(b, newest, want));
+            process_leave();
+            TRY(err);
+        }
         atomic_store(&made->mirror, newest);
         if (atomic_compare_exchange_strong(&b->mirror, &newest, made))
             made = NULL;

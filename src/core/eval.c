@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/notes.h"
 #include "core/plan.h"
+#include "core/process.h"
 #include "core/rehearse.h"
 #include "core/rewrite.h"
 #include "core/sched.h"
@@ -178,10 +179,8 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     bool fence = false;
     enum err err;
 
-    for (size_t i = 0; i < n; i++) {
-        nodes[i]->mark = i;
+    for (size_t i = 0; i < n; i++)
         fence |= t->crosses[first + i];
-    }
     TRY(open_stream(&os, e, s));
     if (t->waits)
         TRY(wait_for_inputs(e, s, nodes, n));
@@ -204,9 +203,7 @@ static enum err run_tape(struct eval *e, const struct tape *t)
     enum err err = ERR_OK;
 
     for (size_t i = 0, n; i < t->n; i += n) {
-        for (n = 1; i + n < t->n && n < PLAN_MAX_NODES; n++)
-            if (t->node[i + n]->strm != t->node[i]->strm)
-                break;
+        n = tape_run(t, i);
         TRY(run_nodes(e, t, i, n));
     }
 out:
@@ -308,13 +305,13 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
     int64_t begin = trace_span_begin();
     enum err err;
 
-    TRY(tape_build(&tape, outs, n, async));
+    TRY(process_check());
+    process_enter();
+    if ((err = tape_build(&tape, outs, n, async)) != ERR_OK)
+        goto leave;
     trace_span_end_n("tape", begin, tape.n);
-    if (tape.n == 0) {
-        if (!async)
-            err = wait_all(outs, n);
-        goto out;
-    }
+    if (tape.n == 0)
+        goto leave;
     stat_add(STAT_EVALS, 1);
     err = run_tape(&e, &tape);
     if (!err)
@@ -323,11 +320,14 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
         err = read_ahead(&e, outs, n);
     err = finish(&e, err);
     take_ahead(&e, err);
+leave:
+    tape_release(&tape);
+    process_leave();
     if (!err && !async)
         err = wait_all(outs, n);
-out:
     trace_span_end_n(async ? "async_eval" : "eval", begin, tape.n);
     tape_fini(&tape);
+out:
     return err;
 }
 
@@ -337,6 +337,7 @@ enum err eval_again(struct ev **done, const struct eval_run *r)
     struct open_stream *os = NULL;
     enum err err;
 
+    process_enter();
     TRY(open_stream(&os, &e, r->nodes[0]->strm));
     os->keeps = true;
     os->notes = r->notes;
@@ -347,5 +348,8 @@ enum err eval_again(struct ev **done, const struct eval_run *r)
     VEC_FINI(&e.open);
     stat_add(STAT_REPLAYS, 1);
 out:
-    return err ? finish(&e, err) : ERR_OK;
+    if (err)
+        err = finish(&e, err);
+    process_leave();
+    return err;
 }

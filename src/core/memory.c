@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/mem.h"
+#include "core/process.h"
 
 /* Defaults: MLX's fractions of the memory that the arrays live in (contract 5.6). */
 #define CPU_ONLY_CACHE ((size_t)32 << 20)
@@ -134,7 +135,10 @@ void memory_clear_cache(void)
 enum err memory_alloc(struct buf **out, size_t size, const struct be *home)
 {
     const struct be *gpu = dev_is_open(DEV_GPU) ? dev_backend(DEV_GPU) : NULL;
+    enum err err = process_check();
 
+    if (err)
+        return err;
     if (home->type == DEV_CPU && gpu && gpu->is_unified() && gpu->buf_alloc(out, size) == ERR_OK)
         return ERR_OK;
     return home->buf_alloc(out, size); /* a GPU may refuse what the host has room for */
@@ -159,10 +163,13 @@ out:
 enum err memory_new_leaf(struct buf **out, const void *data, size_t size)
 {
     const struct be *home = dev_backend(dev_default().type);
+    enum err err = process_check();
 
+    if (err)
+        return err;
     if (data && home->buf_takes_host_writes && home->buf_takes_host_writes())
         return new_device_leaf(out, data, size, home);
-    enum err err = memory_alloc(out, size, &be_cpu);
+    err = memory_alloc(out, size, &be_cpu);
     if (!err && data)
         memcpy((*out)->host, data, size);
     return err;

@@ -154,6 +154,7 @@ enum err replay_new(struct replay **out, const struct replay_params *p)
         return ERR_NO_MEMORY;
     TRY(copy_lists(r, p));
     TRY(tape_build(&r->tape, r->out, r->n_out, true));
+    tape_release(&r->tape); /* nobody else knows the graph */
     r->strm = r->tape.n ? r->tape.node[0]->strm : NULL;
     TRY(check_graph(r));
     TRY(keep_constants(r));

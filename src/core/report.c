@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "core/gate.h"
+#include "core/process.h"
 #include "core/rewrite.h"
 #include "core/stat.h"
 #include "core/times.h"
@@ -41,6 +42,8 @@ static void print_part(const char *family)
 
 static void report(void)
 {
+    if (process_is_child()) /* what was counted is its parent's */
+        return;
     if (gate_on(GATE_VK_STATS)) {
         stat_print(stderr);
         rewrite_print(stderr);

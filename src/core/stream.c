@@ -4,6 +4,7 @@
 #include "core/gate.h"
 #include "core/log.h"
 #include "core/plan.h"
+#include "core/process.h"
 #include "core/report.h"
 
 #include <strings.h>
@@ -132,10 +133,13 @@ enum err dev_set_default(struct dev d)
 
 /* ---- streams ---- */
 
-static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static VEC(struct strm *) registry; /* by index */
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two */
+static VEC(struct strm *) registry;                               /* by index */
+static struct strm *closed[DEV_TYPE_COUNT];                       /* linked by sibling */
 
 static _Thread_local struct strm *default_streams[DEV_TYPE_COUNT];
+/* Where the default is another thread's. */
+static _Thread_local struct strm *stand_ins[DEV_TYPE_COUNT];
 
 static enum err registry_add(struct strm *s)
 {
@@ -146,29 +150,58 @@ static enum err registry_add(struct strm *s)
     return err;
 }
 
+/* What refers to a closed stream may go on to do so: its work is complete, its tickets go on, and
+ * which thread the next owner is matters to nobody else. */
+static void closed_put(struct strm *s)
+{
+    pthread_mutex_lock(&registry_lock);
+    s->sibling = closed[s->dev.type];
+    closed[s->dev.type] = s;
+    pthread_mutex_unlock(&registry_lock);
+}
+
+static struct strm *closed_take(enum dev_type type)
+{
+    pthread_mutex_lock(&registry_lock);
+    struct strm *s = closed[type];
+    if (s)
+        closed[type] = s->sibling;
+    pthread_mutex_unlock(&registry_lock);
+    return s;
+}
+
 /* ---- streams of a thread that ends ---- */
 
 static _Thread_local struct strm *my_streams;
 static pthread_key_t exit_key;
 static bool has_exit_key;
 
+void strm_flush_mine(void)
+{
+    for (struct strm *s = my_streams; s; s = s->sibling) {
+        enum err err = s->be->flush(s);
+        (void)err; /* readers of the arrays are told */
+    }
+}
+
 /* Work of one stream may wait for that of another, so all of it is handed over first. */
 static void close_my_streams(void *unused)
 {
-    enum err err;
+    struct strm *mine = my_streams;
 
     (void)unused;
-    for (struct strm *s = my_streams; s; s = s->sibling) {
-        err = s->be->flush(s);
-        (void)err; /* nobody is left to tell; readers of the arrays are */
-    }
-    for (struct strm *s = my_streams; s; s = s->sibling) {
+    strm_flush_mine();
+    my_streams = NULL; /* a later destructor of this thread may still make new ones */
+    memset(default_streams, 0, sizeof default_streams);
+    memset(stand_ins, 0, sizeof stand_ins);
+    while (mine) {
+        struct strm *s = mine;
+        mine = s->sibling;
         atomic_store(&s->closed, true);
         s->be->strm_close(s);
         plan_cache_clear(s);
+        closed_put(s);
     }
-    my_streams = NULL; /* a later destructor of this thread may still make new ones */
-    memset(default_streams, 0, sizeof default_streams);
 }
 
 static void make_exit_key(void)
@@ -188,31 +221,57 @@ static void adopt(struct strm *s)
     my_streams = s;
 }
 
+static struct strm *make(struct dev d)
+{
+    struct strm *s = mem_alloc(sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->dev = d;
+    s->be = dev_backend(d.type);
+    atomic_init(&s->closed, true);
+    pthread_mutex_init(&s->failure_lock, NULL);
+    if (registry_add(s) == ERR_OK)
+        return s;
+    mem_free(s);
+    return NULL;
+}
+
+static void mark_told(struct strm *s);
+
+/* What failed under an earlier owner is not this one's. Events that cover it still tell. */
+static void forget_failure(struct strm *s)
+{
+    pthread_mutex_lock(&s->failure_lock);
+    if (s->untold)
+        mark_told(s);
+    pthread_mutex_unlock(&s->failure_lock);
+}
+
 enum err strm_new(struct strm **out, struct dev d)
 {
-    struct strm *s = NULL;
-    enum err err = ERR_NO_MEMORY;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct strm *s;
+    enum err err = process_check();
 
+    if (err)
+        return err;
     if (!dev_is_available(d))
         return err_set(ERR_ARG, "[new_stream] The %s device is not available: %s", dev_name(d.type),
                        dev_why_not(d.type));
-    if (!(s = mem_alloc(sizeof *s)))
-        goto out;
-    s->dev = d;
-    s->be = dev_backend(d.type);
-    s->owner = pthread_self();
-    pthread_mutex_init(&s->failure_lock, NULL);
-    TRY(s->be->strm_open(s));
-    if ((err = registry_add(s)) != ERR_OK) {
-        s->be->strm_close(s);
-        goto out;
+    pthread_once(&once, process_watch);
+    if (!(s = closed_take(d.type)) && !(s = make(d)))
+        return ERR_NO_MEMORY;
+    if ((err = s->be->strm_open(s)) != ERR_OK) {
+        closed_put(s);
+        return err;
     }
+    forget_failure(s);
+    atomic_store(&s->owner, pthread_self());
+    atomic_store(&s->closed, false);
     adopt(s);
     *out = s;
-    s = NULL;
-out:
-    mem_free(s);
-    return err;
+    return ERR_OK;
 }
 
 enum err strm_default(struct strm **out, struct dev d)
@@ -233,13 +292,33 @@ void strm_set_default(struct strm *s)
     default_streams[s->dev.type] = s;
 }
 
+enum err strm_here(struct strm **out, struct strm *s)
+{
+    enum dev_type type = s->dev.type;
+    enum err err = ERR_OK;
+
+    *out = s;
+    if (strm_is_mine(s))
+        return ERR_OK;
+    TRY(strm_default(out, s->dev));
+    if (strm_is_mine(*out))
+        return ERR_OK;
+    if (!stand_ins[type])
+        TRY(strm_new(&stand_ins[type], s->dev));
+    *out = stand_ins[type];
+out:
+    return err;
+}
+
 enum err strm_check_thread(const struct strm *s)
 {
-    if (atomic_load(&s->closed)) /* the number of the thread may be another one's by now */
+    enum err err = process_check();
+
+    if (err || strm_is_mine(s))
+        return err;
+    if (atomic_load(&s->closed))
         return err_set(ERR_RUNTIME, "[eval] Stream %d belongs to a thread that has ended.",
                        s->index);
-    if (pthread_equal(s->owner, pthread_self()))
-        return ERR_OK;
     return err_set(ERR_RUNTIME, "[eval] Stream %d belongs to another thread.", s->index);
 }
 

@@ -1,8 +1,10 @@
 /* Devices, streams and events.
  *
- * A stream is an ordered queue of work on one device. It may be used only on the thread that made
- * it (contract section 4). When that thread ends its streams finish their work and give back what
- * they hold; the struct lives for the process, because arrays and events refer to it. */
+ * A stream is an ordered queue of work on one device. Work is given to it only on the thread that
+ * made it. A graph may have nodes of other threads' streams, or of threads that have ended: whoever
+ * evaluates it runs them on a stream of its own, on the same device (strm_here). When a thread ends
+ * its streams finish their work and give back what they hold; the struct, to which arrays and
+ * events refer, stays for the next thread that wants a stream on the device. */
 #pragma once
 
 #include <pthread.h>
@@ -34,10 +36,10 @@ struct strm {
     int index; /* from one counter shared by all devices */
     struct dev dev;
     const struct be *be;
-    pthread_t owner;
-    struct strm *sibling;     /* another one of the owner's */
+    _Atomic(pthread_t) owner;
+    struct strm *sibling;     /* another one of the owner's, or another closed one */
     _Atomic bool closed;      /* the owner has ended */
-    void *priv;               /* the backend's encoder, made by strm_open; outlives strm_close */
+    void *priv;               /* the backend's encoder, made by the first strm_open */
     bool rehearsing;          /* eval goes through a plan without running it; the owner thread's */
     struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
     /* Asynchronous failures, in a ring guarded by failure_lock. While the newest has not been told
@@ -76,6 +78,7 @@ MUST_CHECK enum err dev_info(const struct be_info_row **rows, size_t *n, struct 
 struct dev dev_default(void);
 MUST_CHECK enum err dev_set_default(struct dev d);
 
+/* One that an ended thread left, or a new one. */
 MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
 /* The calling thread's default stream on d, made on first use. ERR_RANGE for an index beyond the
  * devices of the type. */
@@ -84,6 +87,18 @@ void strm_set_default(struct strm *s);
 MUST_CHECK enum err strm_synchronize(struct strm *s);
 /* Keeps the buffers until the work encoded so far is complete: as be->hold does, or by waiting. */
 void strm_hold(struct strm *s, struct buf *const *bufs, size_t n);
+/* Hands over what the calling thread's streams have encoded. */
+void strm_flush_mine(void);
+/* True on the thread that made the stream. */
+static inline bool strm_is_mine(const struct strm *s)
+{
+    /* The number of a thread that has ended may be another one's by now. */
+    return !atomic_load_explicit(&s->closed, memory_order_acquire) &&
+           pthread_equal(atomic_load_explicit(&s->owner, memory_order_relaxed), pthread_self());
+}
+/* The stream of the calling thread that takes the work of s: s, if it is the thread's own, else its
+ * default stream on the device. */
+MUST_CHECK enum err strm_here(struct strm **out, struct strm *s);
 /* ERR_RUNTIME when called from a thread that did not make the stream. */
 MUST_CHECK enum err strm_check_thread(const struct strm *s);
 

@@ -4,11 +4,121 @@
 
 #include "core/gate.h"
 #include "core/op.h"
+#include "core/plan.h"
+#include "core/stream.h"
+
+/* ---- who owns nodes ---- */
+
+static pthread_mutex_t tape_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows, and marks */
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+static struct tape *owners;
+static _Atomic int n_owners; /* read without the lock */
+
+/* The tape of that number, NULL if it owns nothing any more; called with the lock held. */
+static const struct tape *owner(uint64_t number)
+{
+    const struct tape *t = owners;
+
+    while (t && t->number != number)
+        t = t->next;
+    return t;
+}
+
+static const struct tape *owner_of(const struct node *n)
+{
+    return owner(n->mark >> 32);
+}
+
+static void own(struct tape *t, uint64_t number)
+{
+    t->number = (uint32_t)number;
+    t->owner = pthread_self();
+    t->next = owners;
+    owners = t;
+    atomic_fetch_add(&n_owners, 1);
+}
+
+void tape_release(struct tape *t)
+{
+    struct tape **link = &owners;
+
+    if (!t->number)
+        return;
+    pthread_mutex_lock(&tape_lock);
+    while (*link != t)
+        link = &(*link)->next;
+    *link = t->next;
+    t->number = 0;
+    atomic_fetch_sub(&n_owners, 1);
+    pthread_cond_broadcast(&released);
+    pthread_mutex_unlock(&tape_lock);
+}
+
+/* Waits for the release of a node's tape; called with the lock held, which is open meanwhile. The
+ * owner may be waiting for work that the calling thread has encoded and not handed over. */
+static enum err wait_for_owner(const struct node *n)
+{
+    uint64_t number = n->mark >> 32;
+
+    if (pthread_equal(owner(number)->owner, pthread_self()))
+        return err_set(ERR_RUNTIME, "[eval] The array is being evaluated by the calling thread.");
+    pthread_mutex_unlock(&tape_lock);
+    strm_flush_mine();
+    pthread_mutex_lock(&tape_lock);
+    while (owner(number))
+        pthread_cond_wait(&released, &tape_lock);
+    return ERR_OK;
+}
+
+/* An array that is available is nobody's. */
+static bool may_be_owned(const struct arr *a)
+{
+    return atomic_load_explicit(&n_owners, memory_order_acquire) &&
+           atomic_load_explicit(&a->status, memory_order_acquire) != ARR_AVAILABLE;
+}
+
+bool tape_is_busy(const struct arr *a)
+{
+    if (!may_be_owned(a))
+        return false;
+    pthread_mutex_lock(&tape_lock);
+    bool is_busy = owner_of(a->node);
+    pthread_mutex_unlock(&tape_lock);
+    return is_busy;
+}
+
+enum err tape_wait(const struct arr *a)
+{
+    enum err err = ERR_OK;
+
+    if (!may_be_owned(a))
+        return ERR_OK;
+    pthread_mutex_lock(&tape_lock);
+    if (owner_of(a->node))
+        err = wait_for_owner(a->node);
+    pthread_mutex_unlock(&tape_lock);
+    return err;
+}
+
+void tape_pause(void)
+{
+    pthread_mutex_lock(&tape_lock);
+    while (owners && !pthread_equal(owners->owner, pthread_self()))
+        pthread_cond_wait(&released, &tape_lock);
+}
+
+void tape_resume(void)
+{
+    pthread_mutex_unlock(&tape_lock);
+}
+
+/* ---- the walk ---- */
 
 /* What the walk knows about a node; node->mark finds it: walk number << 32 | index. */
 struct visit {
     struct node *node;
-    uint32_t uses; /* consumer edges not yet passed by the ordering pass */
+    struct strm *strm; /* where it will run */
+    uint32_t uses;     /* consumer edges not yet passed by the ordering pass */
     bool crosses;
     uint32_t next; /* input to look at next */
     uint32_t from; /* the visit that led here, NO_VISIT for the root */
@@ -17,8 +127,10 @@ struct visit {
 
 struct walk {
     uint64_t number;
-    bool waits;
+    bool async, waits;
     VEC(struct visit) seen;
+    const struct node *taken;   /* a node of another tape: the walk comes to nothing */
+    struct strm *strm, *homely; /* the last stream that was asked for, and the caller's for it */
 };
 
 /* A node with the input to look at next; node NULL is the root, whose inputs are the outputs. */
@@ -59,28 +171,45 @@ static enum err check(const struct arr *a, bool async)
     return ERR_OK;
 }
 
-/* Notes an edge from a consumer (NULL: the root) to a. *is_new: its node was not seen before. */
-static enum err note_edge(struct walk *w, struct arr *a, const struct strm *consumer, bool async,
-                          bool *is_new)
+static enum err add_visit(struct walk *w, struct node *n)
+{
+    enum err err = ERR_OK;
+
+    if (n->strm != w->strm) {
+        w->strm = n->strm;
+        TRY(strm_here(&w->homely, n->strm));
+    }
+    n->mark = w->number << 32 | w->seen.n;
+    err = VEC_PUSH(&w->seen, (struct visit){ .node = n, .strm = w->homely });
+out:
+    return err;
+}
+
+/* Notes an edge from a consumer on that stream (NULL: the root) to a. *is_new: its node was not
+ * seen before. */
+static enum err note_edge(struct walk *w, struct arr *a, const struct strm *consumer, bool *is_new)
 {
     struct visit *v;
     enum err err = ERR_OK;
 
     *is_new = false;
+    if (may_be_owned(a) && owner_of(a->node)) {
+        w->taken = a->node;
+        return ERR_RUNTIME;
+    }
     if (arr_is_scheduled(a)) {
         w->waits |= consumer && a->node->strm && a->node->strm != consumer &&
                     atomic_load_explicit(&a->status, memory_order_relaxed) != ARR_AVAILABLE;
         return ERR_OK;
     }
     if (!(v = visited(w, a->node))) {
-        TRY(check(a, async));
-        a->node->mark = w->number << 32 | w->seen.n;
-        TRY(VEC_PUSH(&w->seen, (struct visit){ .node = a->node }));
+        TRY(check(a, w->async));
+        TRY(add_visit(w, a->node));
         v = &w->seen.v[w->seen.n - 1];
         *is_new = true;
     }
     v->uses++;
-    v->crosses |= consumer && consumer != a->node->strm;
+    v->crosses |= consumer && consumer != v->strm;
     w->waits |= v->crosses;
 out:
     return err;
@@ -92,7 +221,7 @@ out:
 static _Atomic size_t usual_size;
 
 /* Pass 1: depth first, counting the edges that reach every node. */
-static enum err count_edges(struct walk *w, const struct root *root, bool async)
+static enum err count_edges(struct walk *w, const struct root *root)
 {
     uint32_t at = NO_VISIT; /* the visit whose inputs are looked at, or the root's turn */
     size_t next_out = 0;
@@ -108,7 +237,7 @@ static enum err count_edges(struct walk *w, const struct root *root, bool async)
             continue;
         }
         struct arr *a = v ? n->in[v->next++] : root->outs[next_out++];
-        TRY(note_edge(w, a, v ? n->strm : NULL, async, &is_new));
+        TRY(note_edge(w, a, v ? v->strm : NULL, &is_new));
         if (is_new) {
             w->seen.v[w->seen.n - 1].from = at;
             at = (uint32_t)(w->seen.n - 1);
@@ -178,32 +307,74 @@ static void reverse(struct tape *t)
     }
 }
 
-enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool async)
+size_t tape_run(const struct tape *t, size_t first)
 {
-    static _Atomic uint32_t walks;
-    /* Never 0, which is the mark of a node that no walk has seen. */
-    struct walk w = { .number = atomic_fetch_add(&walks, 1) % UINT32_MAX + 1 };
-    struct root root = { outs, n };
+    size_t n = 1;
+
+    while (first + n < t->n && n < PLAN_MAX_NODES &&
+           t->node[first + n]->strm == t->node[first]->strm)
+        n++;
+    return n;
+}
+
+/* The nodes are the tape's from here on. */
+static void take_nodes(struct tape *t, const struct walk *w)
+{
+    for (size_t i = 0; i < w->seen.n; i++)
+        w->seen.v[i].node->strm = w->seen.v[i].strm;
+    for (size_t first = 0, n; first < t->n; first += n) {
+        n = tape_run(t, first);
+        for (size_t i = 0; i < n; i++)
+            t->node[first + i]->mark = w->number << 32 | i;
+    }
+    own(t, w->number);
+}
+
+/* Called with the lock held. */
+static enum err walk(struct tape *t, struct walk *w, const struct root *root)
+{
+    static uint32_t walks;
     enum err err;
 
-    TRY(count_edges(&w, &root, async));
-    if (!w.seen.n)
+    /* Never 0, which is the mark of a node that no walk has seen. */
+    w->number = walks++ % UINT32_MAX + 1;
+    TRY(count_edges(w, root));
+    if (!w->seen.n)
         goto out;
     err = ERR_NO_MEMORY;
-    t->node = arena_alloc(&t->arena, w.seen.n * sizeof *t->node);
-    t->crosses = arena_alloc(&t->arena, w.seen.n * sizeof *t->crosses);
+    t->node = arena_alloc(&t->arena, w->seen.n * sizeof *t->node);
+    t->crosses = arena_alloc(&t->arena, w->seen.n * sizeof *t->crosses);
     if (!t->node || !t->crosses)
         goto out;
-    t->waits = w.waits;
-    atomic_store_explicit(&usual_size, MIN(w.seen.n, MAX_GUESS), memory_order_relaxed);
-    TRY(order_nodes(&w, t, &root));
+    t->waits = w->waits;
+    atomic_store_explicit(&usual_size, MIN(w->seen.n, MAX_GUESS), memory_order_relaxed);
+    TRY(order_nodes(w, t, root));
     reverse(t);
+    take_nodes(t, w);
 out:
-    VEC_FINI(&w.seen);
+    VEC_FINI(&w->seen);
+    return err;
+}
+
+enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool async)
+{
+    struct root root = { outs, n };
+    struct walk w;
+    enum err err;
+
+    pthread_mutex_lock(&tape_lock);
+    do {
+        w = (struct walk){ .async = async };
+        err = walk(t, &w, &root);
+        if (w.taken)
+            err = wait_for_owner(w.taken);
+    } while (w.taken && !err);
+    pthread_mutex_unlock(&tape_lock);
     return err;
 }
 
 void tape_fini(struct tape *t)
 {
+    tape_release(t);
     arena_fini(&t->arena);
 }

@@ -10,6 +10,7 @@
 #include "core/gate.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/process.h"
 
 /* Some 300 MB; what comes later is left out. */
 #define MAX_EVENTS ((size_t)6 << 20)
@@ -79,6 +80,8 @@ static void write_event(FILE *f, const struct event *e)
 
 static void write_trace(void)
 {
+    if (process_is_child()) /* the file is its parent's */
+        return;
     const char *path = gate_text(GATE_VK_PROFILE);
     FILE *f = path ? fopen(path, "w") : NULL;
 

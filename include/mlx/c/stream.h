@@ -1,9 +1,11 @@
 /* Streams: queues of work on a device. Conventions: see mlx.h.
  *
  * Ops of one stream run in order, ops of different streams may overlap; the library inserts the
- * waits that data dependencies need. Streams last as long as the process: freeing a handle does not
- * end one. Thread-safety: only the thread that made a stream may run work on it; elsewhere that is
- * an error. */
+ * waits that data dependencies need. Freeing a handle does not end a stream; the end of the thread
+ * that made it does, and its stream may then become that of a new thread. Thread-safety: ops may be
+ * built for any stream on any thread. Whoever evaluates them runs those of other threads' streams
+ * on its own default stream of the same device. mlx_synchronize of another thread's stream is an
+ * error. */
 #ifndef MLX_STREAM_H
 #define MLX_STREAM_H
 

@@ -10,8 +10,9 @@ extern "C" {
 
 /* Computes every array of outputs and all that they depend on, and returns when the results are
  * there. Arrays that are evaluated already cost nothing. An error of an op that ran earlier on one
- * of the streams, asynchronously, is reported here too. Thread-safety: the graph must have been
- * built on streams of the calling thread. */
+ * of the streams, asynchronously, is reported here too. Thread-safety: safe. Threads may evaluate
+ * graphs that share arrays: each is computed once, by whoever comes first, and the others wait for
+ * as long as that takes. */
 int mlx_eval(const mlx_vector_array outputs);
 
 /* Like mlx_eval, but returns as soon as the work is handed to the streams. Reading one of the

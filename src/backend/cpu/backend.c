@@ -122,6 +122,8 @@ const struct be be_cpu = {
     .ev_query = cpu_ev_query,
     .strm_wait = cpu_strm_wait,
     .ev_notify = cpu_ev_notify,
+    .quiesce = cpu_quiesce,
+    .before_fork = cpu_before_fork,
     .slot_free = cpu_slot_free,
     .describe = cpu_describe,
 };

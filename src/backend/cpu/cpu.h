@@ -80,6 +80,8 @@ enum err cpu_ev_wait(struct ev *e);
 enum err cpu_ev_query(bool *done, struct ev *e);
 enum err cpu_strm_wait(struct strm *s, struct ev *e);
 enum err cpu_ev_notify(struct ev *e, void (*fn)(void));
+void cpu_quiesce(void);
+void cpu_before_fork(void);
 
 enum err cpu_elementwise(const struct exec *x);
 #define FAMILY(id, fn) enum err fn(const struct exec *x);

@@ -28,7 +28,7 @@ struct watch {
 };
 
 struct encoder {
-    struct encoder *next; /* idle ones */
+    struct encoder *next; /* of all that were made */
     struct strm *strm;
     pthread_t thread;
     bool started;        /* owner thread only */
@@ -127,10 +127,13 @@ static struct task *queue_take(struct encoder *e)
     return list;
 }
 
+static _Thread_local bool is_worker;
+
 static void *worker(void *arg)
 {
     struct encoder *e = arg;
 
+    is_worker = true;
     trace_name_thread("CPU stream", e->strm->index);
     for (struct task *t = queue_take(e); t; t = queue_take(e)) {
         while (t) {
@@ -142,16 +145,22 @@ static void *worker(void *arg)
     return NULL;
 }
 
-static void queue_put(struct encoder *e, struct task *t)
+static atomic_bool is_over; /* the process ends */
+
+/* False if no more tasks are taken. */
+static bool queue_put(struct encoder *e, struct task *t)
 {
     pthread_mutex_lock(&e->queue_lock);
-    bool was_empty = !e->head;
-    *e->tail = t;
-    e->tail = &t->next;
-    e->queued++;
-    if (was_empty)
+    bool was_empty = !e->head, is_taken = !atomic_load(&is_over);
+    if (is_taken) {
+        *e->tail = t;
+        e->tail = &t->next;
+        e->queued++;
+    }
+    if (was_empty && is_taken)
         pthread_cond_signal(&e->queue_filled);
     pthread_mutex_unlock(&e->queue_lock);
+    return is_taken;
 }
 
 static enum err worker_start(struct encoder *e)
@@ -220,13 +229,17 @@ static enum err enqueue(struct strm *s, cpu_task_fn fn, const void *payload, siz
         return err;
     }
     t->op = op;
-    if (++e->dispatches % DISPATCHES_PER_TASK == 0) {
-        t->counted = true;
+    t->counted = ++e->dispatches % DISPATCHES_PER_TASK == 0;
+    if (t->counted)
         sched_task_begin();
+    if (queue_put(e, t)) {
+        stat_add(STAT_CPU_TASKS, 1);
+        return ERR_OK;
     }
-    stat_add(STAT_CPU_TASKS, 1);
-    queue_put(e, t);
-    return ERR_OK;
+    if (t->counted)
+        sched_task_end();
+    mem_free(t);
+    return err_set(ERR_DEVICE, "[cpu] The process is ending.");
 }
 
 enum err cpu_enqueue(struct strm *s, cpu_task_fn fn, const void *payload, size_t size)
@@ -263,7 +276,8 @@ enum err cpu_hold(struct strm *s, struct buf *const *bufs, size_t n)
     h->stream_index = s->index;
     for (h->n = 0; h->n < n; h->n++)
         h->buf[h->n] = buf_hold(bufs[h->n], s->index);
-    queue_put(e, t);
+    if (!queue_put(e, t)) /* the bytes stay, for nobody */
+        mem_free(t);
     return ERR_OK;
 }
 
@@ -363,34 +377,25 @@ enum err cpu_strm_wait(struct strm *s, struct ev *e)
 
 /* ---- life ---- */
 
-/* Encoders of closed streams, for the next ones. They are never freed and their counts go on, so
- * that a thread that waits for an event of a closed stream still finds it complete. */
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct encoder *idle; /* guarded by idle_lock */
-
-static struct encoder *take_idle(void)
-{
-    pthread_mutex_lock(&idle_lock);
-    struct encoder *e = idle;
-    if (e)
-        idle = e->next;
-    pthread_mutex_unlock(&idle_lock);
-    return e;
-}
+/* Encoders live for the process, because events of a closed stream may still be waited for; their
+ * counts go on when the stream is opened again. */
+static _Atomic(struct encoder *) all_encoders;
 
 enum err cpu_strm_open(struct strm *s)
 {
-    struct encoder *e = take_idle();
-
-    if (!e) {
-        if (!(e = mem_alloc(sizeof *e)))
-            return ERR_NO_MEMORY;
-        e->tail = &e->head;
-        pthread_mutex_init(&e->queue_lock, NULL);
-        pthread_cond_init(&e->queue_filled, NULL);
-        pthread_cond_init(&e->progressed, NULL);
-    }
+    if (s->priv)
+        return ERR_OK;
+    struct encoder *e = mem_alloc(sizeof *e);
+    if (!e)
+        return ERR_NO_MEMORY;
+    e->tail = &e->head;
     e->strm = s;
+    pthread_mutex_init(&e->queue_lock, NULL);
+    pthread_cond_init(&e->queue_filled, NULL);
+    pthread_cond_init(&e->progressed, NULL);
+    e->next = atomic_load(&all_encoders);
+    while (!atomic_compare_exchange_weak(&all_encoders, &e->next, e))
+        ;
     s->priv = e;
     return ERR_OK;
 }
@@ -399,16 +404,35 @@ void cpu_strm_close(struct strm *s)
 {
     struct encoder *e = s->priv;
 
-    if (e->started) {
-        pthread_mutex_lock(&e->queue_lock);
-        e->stop = true;
-        pthread_cond_signal(&e->queue_filled);
-        pthread_mutex_unlock(&e->queue_lock);
-        pthread_join(e->thread, NULL); /* the worker empties the queue first */
-        e->started = e->stop = false;
-    }
-    pthread_mutex_lock(&idle_lock);
-    e->next = idle;
-    idle = e;
-    pthread_mutex_unlock(&idle_lock);
+    if (!e->started)
+        return;
+    pthread_mutex_lock(&e->queue_lock);
+    e->stop = true;
+    pthread_cond_signal(&e->queue_filled);
+    pthread_mutex_unlock(&e->queue_lock);
+    pthread_join(e->thread, NULL); /* the worker empties the queue first */
+    e->started = e->stop = false;
+}
+
+/* A task that ends the process would wait for itself. */
+static void wait_for_all(void)
+{
+    struct encoder *e = is_worker ? NULL : atomic_load(&all_encoders);
+
+    for (; e; e = e->next)
+        wait_until(e, queued_so_far(e));
+}
+
+/* OpenBLAS takes its memory and its threads down when the process ends: a product crashes or hangs
+ * then. */
+void cpu_quiesce(void)
+{
+    atomic_store(&is_over, true);
+    wait_for_all();
+}
+
+/* It stops its threads before a fork, too, and hangs if somebody computes with them. */
+void cpu_before_fork(void)
+{
+    wait_for_all();
 }

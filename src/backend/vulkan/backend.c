@@ -137,6 +137,7 @@ const struct be be_vulkan = {
     .ev_record = vk_ev_record,
     .ev_wait = vk_ev_wait,
     .ev_query = vk_ev_query,
+    .quiesce = vk_quiesce,
     .strm_wait = vk_strm_wait,
     .rehearse_begin = vk_rehearse_begin,
     .rehearse_end = vk_rehearse_end,

@@ -13,6 +13,7 @@
 #include "core/gate.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/process.h"
 #include "core/stat.h"
 #include "core/trace.h"
 
@@ -24,6 +25,7 @@
 struct vk_dev vk_dev;
 
 static atomic_bool lost;
+static atomic_bool ending; /* nothing is handed to a queue any more */
 
 /* ---- results ---- */
 
@@ -61,6 +63,9 @@ bool vk_dev_is_lost(void)
 
 enum err vk_dev_check_lost(void)
 {
+    if (atomic_load(&ending))
+        return err_set(ERR_DEVICE, "[vulkan] %s: the process is ending",
+                       vk_dev.phys.props.deviceName);
     return vk_dev_is_lost() ? vk_check(VK_ERROR_DEVICE_LOST, vk_dev.phys.props.deviceName) : ERR_OK;
 }
 
@@ -378,6 +383,7 @@ static void open_now(void)
     TRY(list_devices());
     TRY(choose_device());
     TRY(create_device());
+    process_watch(); /* the driver is loaded: its own exit handlers come after ours */
     vk.GetPhysicalDeviceMemoryProperties2(vk_dev.phys.handle, &memory);
     vk_dev.memory = memory.memoryProperties;
     TRY(create_layout());
@@ -415,8 +421,10 @@ enum err vk_queue_submit(struct vk_queue *q, const VkSubmitInfo *info, VkFence f
 {
     VkResult r = VK_SUCCESS;
 
-    if (vk_dev_is_lost())
-        return vk_dev_check_lost();
+    enum err err = vk_dev_check_lost();
+
+    if (err)
+        return err;
     if (vk_fault_hit(VK_FAULT_LOST))
         r = VK_ERROR_DEVICE_LOST;
     else if (vk_fault_hit(VK_FAULT_SUBMIT))
@@ -424,12 +432,29 @@ enum err vk_queue_submit(struct vk_queue *q, const VkSubmitInfo *info, VkFence f
     if (r == VK_SUCCESS) {
         int64_t begin = trace_span_begin();
         pthread_mutex_lock(&q->lock);
-        r = vk.QueueSubmit(q->handle, 1, info, fence);
+        if ((err = vk_dev_check_lost()) == ERR_OK) /* the end may have come meanwhile */
+            r = vk.QueueSubmit(q->handle, 1, info, fence);
         pthread_mutex_unlock(&q->lock);
         trace_span_end("submit", begin);
     }
+    if (err)
+        return err;
     stat_add(STAT_SUBMITS, 1);
     return vk_check(r, "vkQueueSubmit");
+}
+
+void vk_dev_end(void)
+{
+    atomic_store(&ending, true);
+    for (uint32_t i = 0; i < vk_dev.n_queues; i++) { /* whoever submits now is through after this */
+        pthread_mutex_lock(&vk_dev.queues[i].lock);
+        pthread_mutex_unlock(&vk_dev.queues[i].lock);
+    }
+}
+
+void vk_dev_close(void)
+{
+    atomic_store(&lost, true);
 }
 
 /* Polling sees a short batch after about 11 us, a blocking wait after 36 to 48, and a thread that

@@ -55,6 +55,10 @@ MUST_CHECK enum err vk_check(VkResult r, const char *what);
 /* Sticky: once lost, every further use of the device is ERR_DEVICE. */
 bool vk_dev_is_lost(void);
 MUST_CHECK enum err vk_dev_check_lost(void);
+/* The process ends: queues take nothing any more. Then, when nothing is in flight, the device
+ * counts as lost. */
+void vk_dev_end(void);
+void vk_dev_close(void);
 
 /* A queue for a new stream: an unused one while they last, then shared. */
 struct vk_queue *vk_dev_queue_take(void);

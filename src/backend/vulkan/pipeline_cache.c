@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/process.h"
 
 /* Changes when the file's own format does. */
 #define FILE_VERSION "1"
@@ -205,7 +206,8 @@ void vk_cache_save(void)
     size_t size = 0;
     void *data = NULL;
 
-    if (!handle || !*path || vk_dev_is_lost() || !atomic_exchange(&dirty, false))
+    if (process_is_child() || !handle || !*path || vk_dev_is_lost() ||
+        !atomic_exchange(&dirty, false))
         return;
     if (vk.GetPipelineCacheData(vk_dev.handle, handle, &size, NULL) < 0 || !size ||
         !(data = mem_alloc(size)))
@@ -221,9 +223,25 @@ VkPipelineCache vk_cache_get(void)
     return handle;
 }
 
+static atomic_uint n_built, n_watched; /* pipelines; of those, how many have run */
+
 void vk_cache_touch(void)
 {
     atomic_store(&dirty, true);
+    atomic_fetch_add(&n_built, 1);
+}
+
+void vk_cache_watch(void)
+{
+    unsigned built = atomic_load(&n_built);
+
+    if (vk_limits_get()->is_software && atomic_exchange(&n_watched, built) != built)
+        process_watch();
+}
+
+bool vk_cache_is_cold(void)
+{
+    return vk_limits_get()->is_software && atomic_load(&n_built) && !atomic_load(&n_watched);
 }
 
 void vk_cache_describe(FILE *out)

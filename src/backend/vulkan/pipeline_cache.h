@@ -15,4 +15,9 @@ void vk_cache_save(void);
 VkPipelineCache vk_cache_get(void);
 /* A pipeline was built: the file is out of date. */
 void vk_cache_touch(void);
+/* llvmpipe compiles a kernel where it first runs, in a thread of its own, and LLVM makes static
+ * objects on the way, which exit handlers destroy: ours has to come before those. So it is told
+ * when work has completed, and the very first is waited for, which makes most of these objects. */
+void vk_cache_watch(void);
+bool vk_cache_is_cold(void);
 void vk_cache_describe(FILE *out);

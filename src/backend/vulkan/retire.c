@@ -4,7 +4,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "backend/vulkan/pipeline_cache.h"
 #include "backend/vulkan/record.h"
+#include "core/process.h"
 #include "core/sched.h"
 #include "core/stat.h"
 
@@ -70,6 +72,7 @@ static void slot_finish(struct vk_strm *s, struct vk_slot *slot)
     struct strm *strm = atomic_load(&s->strm);
 
     timing_collect(&slot->timing, strm ? strm->index : 0);
+    vk_cache_watch();
     slot_release_refs(slot);
     if (slot->counted)
         sched_task_end();
@@ -201,6 +204,19 @@ void vk_streams_drain(void)
     for (struct vk_strm *s = vk_streams_first(); s; s = s->next)
         for (uint64_t ticket; (ticket = oldest_handed(s));)
             vk_strm_wait_slot(s, ticket);
+}
+
+/* Commits that wait for their turn never get it. From the end on the device counts as lost, so that
+ * nobody waits for them. */
+void vk_quiesce(void)
+{
+    if (vk_dev_is_lost())
+        return;
+    vk_dev_end();
+    process_wait_idle();
+    vk_streams_drain();
+    vk_cache_save();
+    vk_dev_close();
 }
 
 static bool is_mine(struct vk_strm *s)

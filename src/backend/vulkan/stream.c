@@ -26,22 +26,16 @@ static enum err timeline_create(VkSemaphore *out)
     return vk_check(vk.CreateSemaphore(vk_dev.handle, &info, NULL, out), "vkCreateSemaphore");
 }
 
-static struct vk_strm *reuse_stream(struct strm *strm)
-{
-    for (struct vk_strm *s = atomic_load(&all_streams); s; s = s->next) {
-        struct strm *unused = NULL;
-        if (atomic_compare_exchange_strong(&s->strm, &unused, strm))
-            return s;
-    }
-    return NULL;
-}
-
 enum err vk_strm_open(struct strm *strm)
 {
     enum err err = vk_dev_open();
 
-    if (err || (strm->priv = reuse_stream(strm)))
+    if (err)
         return err;
+    if (strm->priv) { /* its timeline and its tickets go on */
+        atomic_store(&vk_strm_of(strm)->strm, strm);
+        return ERR_OK;
+    }
     struct vk_strm *s = mem_alloc(sizeof *s);
     if (!s)
         return ERR_NO_MEMORY;
@@ -67,7 +61,7 @@ void vk_strm_close(struct strm *strm)
 
     (void)err; /* nobody is left to tell */
     hazard_clear(&s->enc.hazard);
-    /* Events of the stream still find it: their tickets stay behind it, whoever uses it next. */
+    /* Events of the stream still find it: their tickets stay behind it when it is opened again. */
     atomic_store(&s->strm, NULL);
 }
 

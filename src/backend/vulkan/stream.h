@@ -77,8 +77,8 @@ struct vk_enc {
 };
 
 struct vk_strm {
-    struct vk_strm *next;        /* all streams ever made; they are recycled, never freed */
-    _Atomic(struct strm *) strm; /* NULL while unused */
+    struct vk_strm *next;        /* all streams ever made; never freed */
+    _Atomic(struct strm *) strm; /* NULL while closed */
     struct vk_queue *queue;
     VkSemaphore timeline; /* lives as long as the device: destroying one early hangs llvmpipe */
     struct vk_enc enc;    /* owner thread only */
@@ -161,6 +161,7 @@ void vk_streams_retire(void);
 void vk_streams_drain(void);
 
 /* ---- entries of the backend table ---- */
+void vk_quiesce(void);
 enum err vk_strm_open(struct strm *s);
 void vk_strm_close(struct strm *s);
 enum err vk_strm_hold(struct strm *s, struct buf *const *bufs, size_t n);

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 
+#include "backend/vulkan/pipeline_cache.h"
 #include "backend/vulkan/record.h"
 #include "backend/vulkan/transfer.h"
 #include "core/gate.h"
@@ -411,6 +412,7 @@ enum err vk_strm_commit(struct vk_strm *s, bool counted)
     atomic_fetch_add(&n_queued, 1);
     pthread_mutex_lock(&s->lock);
     append(s, slot);
+    uint64_t ticket = slot->ticket; /* another thread may retire it */
     if ((slot->failed = err != ERR_OK))
         strm_note_error(atomic_load(&s->strm), slot->ticket, err);
     pthread_cond_broadcast(&s->moved);
@@ -419,6 +421,8 @@ enum err vk_strm_commit(struct vk_strm *s, bool counted)
     s->enc.ops = 0;
     if (vk_strm_pump(s))
         vk_streams_pump(); /* others may have waited for it */
+    if (vk_cache_is_cold() && atomic_load(&s->submitted) >= ticket)
+        vk_strm_wait_slot(s, ticket); /* the first kernels are compiled now */
     vk_strm_reap(s);
     return ERR_OK;
 }

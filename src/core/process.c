@@ -1,0 +1,85 @@
+#include "core/process.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backend/backend.h"
+
+/* How long the end of the process waits for other threads to leave the driver. */
+#define PATIENCE_MS 2000
+
+atomic_int process_busy;
+atomic_bool process_ending;
+atomic_bool process_forked;
+
+/* Those that are open, the GPU first. */
+static void for_backends(void (*fn)(const struct be *be))
+{
+    for (int type = DEV_TYPE_COUNT - 1; type >= 0; type--)
+        if (dev_is_open((enum dev_type)type))
+            fn(dev_backend((enum dev_type)type));
+}
+
+static void prepare(const struct be *be)
+{
+    if (be->before_fork)
+        be->before_fork();
+}
+
+static void before_fork(void)
+{
+    if (!process_is_child())
+        for_backends(prepare);
+}
+
+static void in_child(void)
+{
+    atomic_store(&process_forked, true);
+}
+
+void process_wait_idle(void)
+{
+    const struct timespec ms = { .tv_nsec = 1000000 };
+
+    for (int i = 0; i < PATIENCE_MS && atomic_load(&process_busy) > 0; i++)
+        nanosleep(&ms, NULL);
+}
+
+static void quiesce(const struct be *be)
+{
+    if (be->quiesce)
+        be->quiesce();
+}
+
+/* GPU before CPU: work of the CPU may wait for the GPU, whose own waits end when it is closed. */
+static void end(void)
+{
+    if (process_is_child())
+        return;
+    atomic_store(&process_ending, true);
+    for_backends(quiesce);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, NULL, in_child);
+}
+
+void process_watch(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    atexit(end);
+}
+
+enum err process_check(void)
+{
+    if (!process_is_child())
+        return ERR_OK;
+    return err_set(ERR_RUNTIME,
+                   "[fork] The library was in use when this process was forked, and neither its "
+                   "threads nor its devices are in the child. Fork before the first use, or let "
+                   "the child call exec.");
+}
