@@ -17,7 +17,7 @@ static const char *const names[] = { "tokenizer_config.json",  "special_tokens_m
                                      "chat_template.jinja",    "tokenizer.json" };
 enum { TEXT = ARRAY_LEN(names) - 1, PARTS };
 
-static char folder[] = "/tmp/mlx-fuzz-XXXXXX";
+static char folder[] = "/tmp/mlx-fuzz-XXXXXX"; /* for mkdtemp */
 
 static const char *path_of(const char *name)
 {
