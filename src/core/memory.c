@@ -163,15 +163,18 @@ out:
 enum err memory_new_leaf(struct buf **out, const void *data, size_t size)
 {
     const struct be *home = dev_backend(dev_default().type);
-    enum err err = process_check();
+    enum err err = process_begin();
 
     if (err)
         return err;
-    if (data && home->buf_takes_host_writes && home->buf_takes_host_writes())
-        return new_device_leaf(out, data, size, home);
-    err = memory_alloc(out, size, &be_cpu);
-    if (!err && data)
-        memcpy((*out)->host, data, size);
+    if (data && home->buf_takes_host_writes && home->buf_takes_host_writes()) {
+        err = new_device_leaf(out, data, size, home);
+    } else {
+        err = memory_alloc(out, size, &be_cpu);
+        if (!err && data)
+            memcpy((*out)->host, data, size);
+    }
+    process_leave();
     return err;
 }
 

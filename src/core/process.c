@@ -83,3 +83,16 @@ enum err process_check(void)
                    "threads nor its devices are in the child. Fork before the first use, or let "
                    "the child call exec.");
 }
+
+enum err process_begin(void)
+{
+    enum err err = process_check();
+
+    if (err)
+        return err;
+    process_enter(); /* first: the end waits for whoever did not see it coming */
+    if (!atomic_load(&process_ending))
+        return ERR_OK;
+    process_leave();
+    return err_set(ERR_DEVICE, "[exit] The process is ending.");
+}

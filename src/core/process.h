@@ -17,11 +17,11 @@
  * handler: they run in reverse order, and those of a driver must come after ours. */
 void process_watch(void);
 
-/* Around what calls a driver for long: the end of the process waits a little for it. */
+/* Around what calls a driver or writes its memory: the end of the process waits a little for it. */
 extern atomic_int process_busy;
 static inline void process_enter(void)
 {
-    atomic_fetch_add_explicit(&process_busy, 1, memory_order_relaxed);
+    atomic_fetch_add(&process_busy, 1);
 }
 static inline void process_leave(void)
 {
@@ -45,3 +45,6 @@ static inline bool process_is_child(void)
 }
 /* ERR_RUNTIME in such a child. */
 MUST_CHECK enum err process_check(void);
+/* process_enter, unless this is such a child or the process is ending, which are errors: for what
+ * must not touch a driver's memory once its own exit handlers may have run. */
+MUST_CHECK enum err process_begin(void);
