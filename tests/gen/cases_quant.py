@@ -79,7 +79,7 @@ def nearest_fp4(x, dtype):
 
 def quantize_fp(w, dtype, mode, group, bits, global_scale):
     """A group with an infinity or a NaN has the largest scale there is, and these are the largest
-    numbers of their sign; a NaN of 4 bits is positive."""
+    numbers of their sign; a NaN is positive."""
     whole = w.astype(np.float32).reshape(w.shape[:-1] + (-1, group))
     odd = ~np.isfinite(whole)
     g = np.where(odd, np.float32(0), whole)
@@ -98,7 +98,7 @@ def quantize_fp(w, dtype, mode, group, bits, global_scale):
             code = (e + 127).astype(np.uint8)
             g = f32(g / f32(2.0 ** e.astype(np.float64), dtype)[..., None], dtype)
             codes = nearest_fp4(g, dtype) if bits == 4 else fp8_encode(g)
-    most = np.where(whole < 0, 15, 7) if bits == 4 else np.where(np.signbit(whole), 0xfe, 0x7e)
+    most = np.where(whole < 0, *((15, 7) if bits == 4 else (0xfe, 0x7e)))
     codes = np.where(odd, most, codes)
     return pack(codes.reshape(w.shape), bits), code
 

@@ -127,12 +127,12 @@ static float magnitude(const float *w, int n)
     return most;
 }
 
-/* What is no number, or not finite, becomes the largest number that there is; only a NaN of 4 bits
- * loses its sign. */
+/* What is no number, or not finite, becomes the largest number that there is. A NaN is positive:
+ * hardware that converts float16 drops its sign. */
 static uint8_t encode_beyond(float v, int bits)
 {
     if (bits == 8)
-        return signbit(v) ? 0xfe : 0x7e;
+        return v < 0.0f ? 0xfe : 0x7e;
     return v < 0.0f ? 15 : 7;
 }
 

@@ -101,14 +101,12 @@ uint fp4_encode(float v)
     return code;
 }
 
-// What is no number, or not finite, becomes the largest number that there is; only a NaN of 4 bits loses
-// its sign.
+// What is no number, or not finite, becomes the largest number that there is. A NaN is positive: hardware
+// that converts float16 drops its sign.
 uint beyond_encode(float v)
 {
-    uint sign = floatBitsToUint(v) & SIGN_BIT;
-    if (MODE == MODE_MXFP8)
-        return 0x7eu | sign >> 24;
-    return is_nan(v) ? 7u : 7u | sign >> 28;
+    uint sign = is_nan(v) ? 0u : floatBitsToUint(v) & SIGN_BIT;
+    return MODE == MODE_MXFP8 ? 0x7eu | sign >> 24 : 7u | sign >> 28;
 }
 
 uint code_of(float v, Coding c)
