@@ -41,8 +41,9 @@ def line_of(test, build, pattern):
         why = "not packed"
     if not why and not command:
         why = "not built"
-    if not why and not command[0].startswith("@/"):
-        why = f"needs {command[0]}"
+    needed = [word for word in command if word.startswith("/")]
+    if not why and needed:
+        why = f"needs {needed[0]}"
     if why:
         return ["leave", test["name"], why]
     settings = [s for s in has.get("ENVIRONMENT", []) if not s.startswith("MLX_VK_CACHE_DIR=")]
