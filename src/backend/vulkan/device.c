@@ -355,13 +355,12 @@ static void set_scope(void)
 /* The lowest bit marks it; memory of the device is aligned. */
 static enum err create_absent(void)
 {
-    struct vk_buf *zeros = NULL;
-    enum err err = vk_mem_alloc(&zeros, VK_MEM_UPLOAD, ABSENT_BYTES);
+    enum err err = vk_mem_alloc(&vk_dev.zeros, VK_MEM_UPLOAD, ABSENT_BYTES);
 
     if (err)
         return err;
-    memset(zeros->map, 0, ABSENT_BYTES);
-    vk_dev.absent = zeros->base.addr | 1;
+    memset(vk_dev.zeros->map, 0, ABSENT_BYTES);
+    vk_dev.absent = vk_dev.zeros->base.addr | 1;
     return ERR_OK;
 }
 

@@ -39,7 +39,8 @@ struct vk_dev {
     uint32_t n_families;
     VkPipelineLayout layout; /* of every pipeline: push constants only */
     struct vk_scope work;
-    uint64_t absent; /* what kernels get for an address that a dispatch does not have */
+    struct vk_buf *zeros;
+    uint64_t absent; /* their address, marked: what kernels get where a dispatch has none */
 };
 
 /* Valid after vk_dev_open succeeded. */
