@@ -62,6 +62,7 @@ static struct planned plan_of(struct arr *const *outs, size_t n)
     for (size_t i = 0; i < p.tape.n; i++)
         p.tape.node[i]->mark = i;
     assert_ok(plan_get(&p.plan, stream, p.tape.node, p.tape.n));
+    tape_release(&p.tape); /* a tape that owns nodes must stay where it is */
     return p;
 }
 
