@@ -225,7 +225,7 @@ static bool number_fits(double got, double want, double magnitude, enum dtype t,
         return true;
     if (isinf(want) || isinf(got))
         return false;
-    if (rule->on_gpu && fabs(want) < precision[t].normal && fabs(got) < precision[t].normal)
+    if (rule->on_gpu && fabs(want) < precision[t].normal && fabs(got) <= precision[t].normal)
         return rule->tolerance != CASE_BITS;
     if (rule->tolerance == CASE_DIVISION && rule->on_gpu)
         return fabs(got - want) <= rule->slack * DIVISION_ULP * precision[t].epsilon * fabs(want);
