@@ -476,7 +476,8 @@ float remainder_f32(const float x, const float y)
 
     if (mx >= INF_BITS || my > INF_BITS || my == 0u)
         return nan_f32();
-    if (mx < 0x7b800000u && my > 0x21800000u && my < 0x71800000u && mx < my + 0x0a000000u) {
+    if (mx >= 0x00800000u && mx < 0x7b800000u && my > 0x21800000u && my < 0x71800000u &&
+        mx < my + 0x0a000000u) {
         float q = roundEven(x / y);
         float p = q * y;
         r = (x - p) - mul_error(q, y, p); /* exact, |r| <= |y| / 2 */
