@@ -225,6 +225,8 @@ static bool number_fits(double got, double want, double magnitude, enum dtype t,
         return true;
     if (isinf(want) || isinf(got))
         return false;
+    /* A device may flush subnormal operands, too: the least normal number less one is itself then.
+     */
     if (rule->on_gpu && fabs(want) < precision[t].normal && fabs(got) <= precision[t].normal)
         return rule->tolerance != CASE_BITS;
     if (rule->tolerance == CASE_DIVISION && rule->on_gpu)
