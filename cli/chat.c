@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/llm.h"
 #include "cli/terminal.h"
 
@@ -61,14 +62,14 @@ static bool on_text(const char *text, size_t n, void *data)
     fwrite(text, 1, n, stdout);
     fflush(stdout);
     kept->err = str_add(&kept->text, text, n);
-    return !kept->err && !llm_was_interrupted();
+    return !kept->err && !interrupt_came();
 }
 
 static bool on_prompt(size_t done, size_t total, void *data)
 {
     (void)data;
     llm_progress("prompt", done, total);
-    return !llm_was_interrupted();
+    return !interrupt_came();
 }
 
 /* What was said, as tokens; an error where it does not fit the context. */
@@ -98,7 +99,7 @@ static enum err answer(struct lm_session *s, const struct llm_options *o, struct
     enum err err;
 
     TRY(encode(&prompt, s, o, t));
-    llm_forget_interrupt();
+    interrupt_forget();
     TRY(session_run(s, &stats,
                     &(struct session_request){ .prompt = &prompt,
                                                .sampling = &o->sampling,
@@ -137,9 +138,9 @@ static struct line read_terminal(void)
     static bool was_interrupted;
     struct line l = { 0 };
 
-    llm_forget_interrupt();
+    interrupt_forget();
     l.text = terminal_line("> ");
-    if (!llm_was_interrupted()) {
+    if (!interrupt_came()) {
         was_interrupted = false;
         return l;
     }
@@ -232,7 +233,7 @@ static enum err converse(struct lm_session *s, const struct llm_options *o)
     enum err err;
 
     TRY(talk_begin(&t, o));
-    llm_catch_interrupt();
+    interrupt_catch();
     while (go_on && (line = read_line()).text) {
         go_on = take_line(s, o, &t, &line);
         free(line.text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/llm.h"
 #include "core/memory.h"
 #include "mlx/c/mlx.h"
@@ -64,17 +65,17 @@ static bool on_text(const char *text, size_t n, void *data)
 
     if (kept) {
         kept->err = str_add(&kept->text, text, n);
-        return !kept->err && !llm_was_interrupted();
+        return !kept->err && !interrupt_came();
     }
     fwrite(text, 1, n, stdout);
-    return fflush(stdout) == 0 && !llm_was_interrupted();
+    return fflush(stdout) == 0 && !interrupt_came();
 }
 
 static bool on_prompt(size_t done, size_t total, void *data)
 {
     (void)data;
     llm_progress("prompt", done, total);
-    return !llm_was_interrupted();
+    return !interrupt_came();
 }
 
 static enum err add_logprob(struct str *out, int32_t id, float logprob)
@@ -167,7 +168,7 @@ static void print_json(const struct kept *kept, const struct ids *prompt, const 
     print_json_text(kept->text.v, kept->text.n);
     printf(", \"finish_reason\": \"%s\", \"prompt_tokens\": %zu, \"prompt_seconds\": %.6f, "
            "\"generation_tokens\": %zu, \"generation_seconds\": %.6f, \"peak_memory_gb\": %.6f",
-           llm_was_interrupted() ? "interrupted" : reasons[s->finish], s->prompt_tokens,
+           interrupt_came() ? "interrupted" : reasons[s->finish], s->prompt_tokens,
            s->prompt_seconds, s->tokens, s->seconds, (double)memory_peak() * 1e-9);
     print_ids("prompt_token_ids", prompt);
     print_ids("token_ids", &kept->tokens);
@@ -185,7 +186,7 @@ static enum err answer(struct lm_session *s, const struct llm_options *o)
     enum err err;
 
     TRY(encode(&prompt, s, o));
-    llm_catch_interrupt();
+    interrupt_catch();
     err = session_run(s, &stats,
                       &(struct session_request){ .prompt = &prompt,
                                                  .sampling = &o->sampling,

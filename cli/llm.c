@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -325,34 +324,6 @@ enum err llm_open(struct lm_session *s, const struct llm_options *o)
                            .path = o->model, .raw = o->raw, .stream = stream, .on_load = on_load });
 out:
     return err;
-}
-
-/* ---- Ctrl-C ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-void llm_catch_interrupt(void)
-{
-    struct sigaction a = { .sa_handler = on_interrupt };
-
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-}
-
-bool llm_was_interrupted(void)
-{
-    return interrupted;
-}
-
-void llm_forget_interrupt(void)
-{
-    interrupted = 0;
 }
 
 /* ---- statistics ---- */

@@ -31,11 +31,6 @@ MUST_CHECK enum err llm_read_text(struct str *out, const char *text);
 /* Opens the model with a progress bar on a terminal. */
 MUST_CHECK enum err llm_open(struct lm_session *s, const struct llm_options *o);
 
-/* Ctrl-C from now on ends an answer, not the program. */
-void llm_catch_interrupt(void);
-bool llm_was_interrupted(void);
-void llm_forget_interrupt(void);
-
 /* A bar on stderr if that is a terminal; done == total removes it. */
 void llm_progress(const char *what, size_t done, size_t total);
 

@@ -5,37 +5,39 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/llm.h"
-
-/* SIGINT is blocked but for the time that a key is waited for, so that none comes between looking
- * for it and waiting. */
-static sigset_t while_waiting;
+#include "cli/interrupt.h"
+#include "lm/str.h"
 
 /* -1 at the end of the input and after Ctrl-C. */
 static int read_byte(void)
 {
-    struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+    struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                            { .fd = interrupt_fd(), .events = POLLIN } };
     unsigned char c;
 
-    do {
-        if (llm_was_interrupted())
-            return -1;
-    } while (ppoll(&input, 1, NULL, &while_waiting) < 0 && errno == EINTR);
-    return read(STDIN_FILENO, &c, 1) == 1 ? c : -1;
+    while (!interrupt_came() && poll(fds, ARRAY_LEN(fds), -1) < 0 && errno == EINTR)
+        ;
+    return !interrupt_came() && read(STDIN_FILENO, &c, 1) == 1 ? c : -1;
 }
 
-/* A character, for the library. */
+#define CTRL_D 4
+
+static bool at_start; /* no key was read since the prompt */
+
+/* A character, for the library. It shows its prompt before it takes the terminal: a Ctrl-D between
+ * the two comes as a zero. */
 static int read_key(FILE *in)
 {
     char bytes[4];
     struct u8_step step = { .kind = U8_PART };
+    bool first = at_start;
 
     (void)in;
+    at_start = false;
     for (size_t n = 0; step.kind == U8_PART && n < sizeof bytes; n++) {
         int c = read_byte();
         if (c < 0)
@@ -43,6 +45,8 @@ static int read_key(FILE *in)
         bytes[n] = (char)c;
         step = u8_step(bytes, n + 1);
     }
+    if (first && step.kind == U8_CHAR && !step.cp)
+        return CTRL_D;
     return step.kind == U8_CHAR ? (int)step.cp : 0xfffd;
 }
 
@@ -62,16 +66,9 @@ static void set_up(void)
 
 char *terminal_line(const char *prompt)
 {
-    sigset_t interrupt, before;
-
     set_up();
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
-    while_waiting = before;
-    char *line = readline(prompt);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return line;
+    at_start = true;
+    return readline(prompt);
 }
 
 void terminal_keep(const char *line)

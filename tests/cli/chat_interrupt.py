@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import sys
 import time
 
@@ -54,6 +55,7 @@ class Terminal:
         try:
             while time.monotonic() < end:
                 self.read(1)
+            os.kill(self.pid, signal.SIGKILL)
         except OSError:
             pass
         status = os.waitpid(self.pid, 0)[1]
