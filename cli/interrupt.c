@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* The kernel gives SIGINT to any thread that takes it, those of libraries among them, so it does not
- * end a wait of the thread that reads lines: a byte in a pipe does. */
+/* The kernel gives SIGINT to any thread that takes it, those of libraries among them, so it does
+ * not end a wait of the thread that reads lines: a byte in a pipe does. */
 static int ends[2] = { -1, -1 };
 static atomic_bool came;
 
