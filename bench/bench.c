@@ -23,9 +23,9 @@ static void report(const struct bench_case *c, const struct bench_result *r, dou
 
     if (bench_options.json) {
         printf("{\"case\": \"%s\", \"wall_us\": %.3f, \"best_us\": %.3f, \"gpu_us\": %.3f, "
-               "\"spread\": %.4f, \"runs\": %d, \"rate\": %.4f, \"unit\": \"%s\"",
-               c->name, r->wall * 1e6, r->best * 1e6, r->gpu * 1e6, r->spread, r->runs, rate,
-               c->unit);
+               "\"runs\": %d, \"rate\": %.4f, \"unit\": \"%s\", ",
+               c->name, r->wall * 1e6, r->best * 1e6, r->gpu * 1e6, r->runs, rate, c->unit);
+        bench_put_steadiness(r);
         if (target > 0)
             printf(", \"target\": %.4f", target);
         puts("}");
@@ -75,6 +75,10 @@ static const char usage[] =
     "       mlx bench llm (--model MODEL | --random SHAPE) [options]\n"
     "\n"
     "Measures the cases of the table with warm-up and medians; GPU times come from timestamps.\n"
+    "Before each case runs a load that raises the clock of the GPU; --json says as \"clock\" what "
+    "part\n"
+    "of the highest it had after the case, and as \"spread\" how much the times of the case "
+    "differ.\n"
     "--one-shot N adds N elements once and ends.\n"
     "Targets, for the GPU only, are those of an NVIDIA H200 with 512 MB operands and 4096 x 4096\n"
     "products. `mlx bench llm` measures language models; `mlx bench llm --help` says more.\n";
@@ -235,8 +239,11 @@ static int run_all(mlx_stream stream, mlx_device device, double began)
         bench_begin_json(device);
         printf("\"megabytes\": %d, \"edge\": %d}\n", bench_options.megabytes, bench_options.edge);
     }
-    return bench_startup(stream, began) + run_cases(stream) + bench_latency(stream) +
-           bench_fast(stream) + bench_products(stream) + bench_quantized(stream);
+    int failed = bench_startup(stream, began);
+    if (bench_load_open(bench_options.device))
+        return 1;
+    return failed + run_cases(stream) + bench_latency(stream) + bench_fast(stream) +
+           bench_products(stream) + bench_quantized(stream);
 }
 
 int cmd_bench(int argc, char **argv)
@@ -261,6 +268,7 @@ int cmd_bench(int argc, char **argv)
         failed = mlx_get_default_stream(&stream, device);
         if (!failed)
             failed = run_all(stream, device, began);
+        bench_load_close();
         mlx_stream_free(stream);
     }
     mlx_device_free(device);

@@ -51,7 +51,16 @@ struct bench_result {
     double gpu;    /* seconds per result by the GPU's own clock; 0 where there is none */
     double spread; /* (90th - 10th percentile) / median of wall */
     double best;   /* shortest wall: what a machine with other work to do can compare */
+    double warm;   /* seconds of warm-up */
+    double clock;  /* the GPU's right after it, part of the highest it had; 0: not known */
     int runs;
+};
+
+/* What is repeated: run does it once, until it is complete, and says how many seconds of it count.
+ * Returns 0 if fine. */
+struct bench_work {
+    int (*run)(double *seconds, void *data);
+    void *data;
 };
 
 /* Seconds on the monotonic clock. */
@@ -62,8 +71,25 @@ double bench_gpu_seconds(void);
 
 /* A random array, evaluated. Returns 0 if fine. */
 int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s);
-/* Medians over repetitions of a case that is set up. Returns 0 if fine. */
-int bench_measure(struct bench_result *r, const struct bench_state *s);
+
+/* Warm-up and medians over repetitions of work whose data is there, or of a case that is set up.
+ * Nothing may come between making the data and this. Returns 0 if fine. */
+int bench_measure_work(struct bench_result *r, const struct bench_work *w);
+int bench_measure(struct bench_result *r, struct bench_state *s);
+/* The warm-up alone: the work until its time is steady, then a load until the GPU's clock is up,
+ * then the work again. Measuring follows at once. Returns 0 if fine. */
+int bench_warm(const struct bench_work *w);
+/* Members of a JSON object that say how steady it was, without a comma around them. */
+void bench_put_steadiness(const struct bench_result *r);
+
+/* The load that raises the clock of a hardware GPU; for other devices none is opened. raise runs it
+ * until the clock is up, or for a second if it does not rise. Return 0 if fine. */
+int bench_load_open(mlx_device_type type);
+void bench_load_close(void);
+bool bench_load_is_open(void);
+int bench_load_raise(void);
+/* The clock now, by one run of the load: part of the highest that it has seen; 0: none is open. */
+double bench_load_clock(void);
 
 /* The target where the device is one that it is for; 0: none. */
 double bench_target(double target);
@@ -71,8 +97,10 @@ double bench_target(double target);
 /* True if the filter lets this case or table run. */
 bool bench_wants(const char *name);
 
-/* One line: name, what, microseconds and the most they may be (0 = no target). */
-void bench_report(const char *name, const char *what, double us, double target);
+/* One line: name, what, microseconds and the most they may be (0 = no target); r: how they were
+ * measured, or NULL. */
+void bench_report(const char *name, const char *what, double us, double target,
+                  const struct bench_result *r);
 
 /* `"key": "text", ` of a JSON object. */
 void bench_put_text(const char *key, const char *text);

@@ -148,7 +148,8 @@ static int run_shape(const struct shape *p, mlx_stream stream)
     if (rc == 0)
         rc = bench_measure(&r, &s);
     if (rc == 0)
-        bench_report(p->name, p->what, (r.gpu > 0 ? r.gpu : r.wall) / p->chain * 1e6, p->target);
+        bench_report(p->name, p->what, (r.gpu > 0 ? r.gpu : r.wall) / p->chain * 1e6, p->target,
+                     &r);
     for (int i = 0; i < BENCH_MAX_INPUTS; i++)
         mlx_array_free(s.in[i]);
     mlx_clear_cache();

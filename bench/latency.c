@@ -1,81 +1,87 @@
 /* Small work: cost per op of long graphs, and the round trip of one small add. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
 #include "core/gate.h"
-#include "core/stat.h"
 
 #define TINY_OPS 1000
-#define TINY_RUNS 20
-#define TRIPS 200
 #define SHOTS 5
 
+/* TINY_OPS adds, dependent or not; the fusion gate is off. */
 struct tiny {
-    double gpu, cpu; /* seconds per op: on the GPU; from graph to submission on the CPU */
+    mlx_array a, b;
+    mlx_stream stream;
+    bool dependent;
 };
 
-/* Builds and submits TINY_OPS adds, dependent or not; the fusion gate is off. */
-static int tiny_run(struct tiny *t, mlx_array a, mlx_array b, bool dependent, mlx_stream s)
+/* Builds, submits and awaits them. What counts is the processor's part, up to the submission. */
+static int tiny_run(double *seconds, void *data)
 {
+    const struct tiny *t = data;
     mlx_vector_array outs = mlx_vector_array_new();
     mlx_array x = mlx_array_new();
-    double gpu = bench_gpu_seconds(), start = bench_now();
-    int rc = mlx_array_set(&x, a);
+    double start = bench_now();
+    int rc = mlx_array_set(&x, t->a);
 
     for (int i = 0; i < TINY_OPS && rc == 0; i++) {
-        rc = mlx_add(&x, dependent ? x : a, b, s);
-        if (!dependent && rc == 0)
+        rc = mlx_add(&x, t->dependent ? x : t->a, t->b, t->stream);
+        if (!t->dependent && rc == 0)
             rc = mlx_vector_array_append_value(outs, x);
     }
-    if (dependent)
+    if (t->dependent)
         rc |= mlx_vector_array_append_value(outs, x);
     rc |= mlx_async_eval(outs);
-    t->cpu = (bench_now() - start) / TINY_OPS;
-    rc |= mlx_synchronize(s);
-    t->gpu = (bench_gpu_seconds() - gpu) / TINY_OPS;
+    *seconds = bench_now() - start;
+    rc |= mlx_synchronize(t->stream);
     mlx_array_free(x);
     mlx_vector_array_free(outs);
     return rc;
 }
 
-void bench_report(const char *name, const char *what, double us, double target)
+void bench_report(const char *name, const char *what, double us, double target,
+                  const struct bench_result *r)
 {
     target = bench_target(target);
-    if (bench_options.json && target > 0)
-        printf("{\"case\": \"%s\", \"us\": %.3f, \"target_us\": %.1f}\n", name, us, target);
-    else if (bench_options.json)
-        printf("{\"case\": \"%s\", \"us\": %.3f}\n", name, us);
-    else if (target > 0)
+    if (bench_options.json) {
+        printf("{\"case\": \"%s\", \"us\": %.3f", name, us);
+        if (target > 0)
+            printf(", \"target_us\": %.1f", target);
+        if (r) {
+            printf(", ");
+            bench_put_steadiness(r);
+        }
+        puts("}");
+    } else if (target > 0)
         printf("%-24s %-44s %11.2f us  at most %8.1f  %s\n", name, what, us, target,
                us <= target ? "yes" : "no");
     else
         printf("%-24s %-44s %11.2f us\n", name, what, us);
 }
 
-/* The medians of some runs: of the processor without timestamps, which are work of its own, and of
- * the GPU with them. */
-static int tiny_median(struct tiny *t, mlx_array a, mlx_array b, bool dependent, mlx_stream s)
+/* The processor's part without timestamps, which are work of its own, and the GPU's with them. */
+static int tiny_rows(struct tiny *t)
 {
-    double gpu[TINY_RUNS], cpu[TINY_RUNS];
+    const char *kind = t->dependent ? "dependent" : "independent";
+    struct bench_work work = { tiny_run, t };
+    struct bench_result gpu, cpu;
+    char name[64];
     int64_t timing = gate_set_int(GATE_VK_TIMING, 0);
-    int rc = 0;
+    int rc = bench_measure_work(&cpu, &work);
 
-    for (int i = 0; i < TINY_RUNS && rc == 0; i++) {
-        rc = tiny_run(t, a, b, dependent, s);
-        cpu[i] = t->cpu;
-    }
     gate_set_int(GATE_VK_TIMING, timing);
-    for (int i = 0; i < TINY_RUNS && rc == 0; i++) {
-        rc = tiny_run(t, a, b, dependent, s);
-        gpu[i] = t->gpu;
-    }
-    if (rc == 0)
-        *t = (struct tiny){ bench_median(gpu, TINY_RUNS), bench_median(cpu, TINY_RUNS) };
-    return rc;
+    rc = rc || bench_measure_work(&gpu, &work);
+    if (rc)
+        return 1;
+    snprintf(name, sizeof name, "%s_gpu", kind);
+    bench_report(name, "1000 tiny ops, GPU time of one", gpu.gpu / TINY_OPS * 1e6,
+                 t->dependent ? 2.6 : 0.3, &gpu);
+    snprintf(name, sizeof name, "%s_cpu", kind);
+    bench_report(name, "1000 tiny ops, graph to submit, of one", cpu.wall / TINY_OPS * 1e6, 2.0,
+                 &cpu);
+    return 0;
 }
 
 static int tiny_ops(mlx_stream s)
@@ -86,22 +92,14 @@ static int tiny_ops(mlx_stream s)
 
     for (int i = 0; i < 64; i++)
         ones[i] = 1.0f;
-    mlx_array a = mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32);
-    mlx_array b = mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32);
-    for (int dependent = 1; dependent >= 0; dependent--) {
-        struct tiny t = { 0 };
-        if ((rc = tiny_median(&t, a, b, dependent, s)) != 0)
-            break;
-        const char *kind = dependent ? "dependent" : "independent";
-        char name[64];
-        snprintf(name, sizeof name, "%s_gpu", kind);
-        bench_report(name, "1000 tiny ops, GPU time of one", t.gpu * 1e6, dependent ? 2.6 : 0.3);
-        snprintf(name, sizeof name, "%s_cpu", kind);
-        bench_report(name, "1000 tiny ops, graph to submit, of one", t.cpu * 1e6, 2.0);
-    }
+    struct tiny t = { mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32),
+                      mlx_array_new_data(ones, &shape, 1, MLX_FLOAT32), s, true };
+    rc = tiny_rows(&t);
+    t.dependent = false;
+    rc = rc || tiny_rows(&t);
     gate_set_int(GATE_PLAN_FUSE, fuse);
-    mlx_array_free(a);
-    mlx_array_free(b);
+    mlx_array_free(t.a);
+    mlx_array_free(t.b);
     return rc;
 }
 
@@ -140,31 +138,28 @@ int bench_add_once(int n, mlx_stream s)
     return rc;
 }
 
-/* For some time: the first seconds of a GPU that was idle are slower by half. */
-static int warm_up(int n, mlx_stream s)
-{
-    float *data = ramp(n);
-    int rc = data ? 0 : 1;
+struct trip {
+    const float *data;
+    int n;
+    mlx_stream stream;
+};
 
-    for (double start = bench_now(); rc == 0 && bench_now() - start < bench_options.seconds;)
-        rc = add_once(data, n, s);
-    free(data);
+static int trip_run(double *seconds, void *data)
+{
+    const struct trip *t = data;
+    double start = bench_now();
+    int rc = add_once(t->data, t->n, t->stream);
+
+    *seconds = bench_now() - start;
     return rc;
 }
 
-static int persistent(double *us, int n, mlx_stream s)
+static int persistent(struct bench_result *r, int n, mlx_stream s)
 {
     float *data = ramp(n);
-    double trip[TRIPS];
-    int rc = data ? 0 : 1;
+    struct trip trip = { data, n, s };
+    int rc = data ? bench_measure_work(r, &(struct bench_work){ trip_run, &trip }) : 1;
 
-    for (int i = 0; i < TRIPS && rc == 0; i++) {
-        double start = bench_now();
-        rc = add_once(data, n, s);
-        trip[i] = (bench_now() - start) * 1e6;
-    }
-    if (rc == 0)
-        *us = bench_median(trip, TRIPS);
     free(data);
     return rc;
 }
@@ -211,15 +206,15 @@ static const struct {
 static int persistent_calls(mlx_stream s)
 {
     int64_t timing = gate_set_int(GATE_VK_TIMING, 0);
-    int rc = warm_up(small_rows[SMALL_ROWS - 1].n, s);
+    int rc = 0;
 
     for (size_t i = 0; i < SMALL_ROWS && rc == 0; i++) {
-        double us = 0;
+        struct bench_result r;
         char name[32];
-        rc = persistent(&us, small_rows[i].n, s);
+        rc = persistent(&r, small_rows[i].n, s);
         snprintf(name, sizeof name, "add_%d", small_rows[i].n);
         if (rc == 0)
-            bench_report(name, "upload, add, read back", us, small_rows[i].target);
+            bench_report(name, "upload, add, read back", r.wall * 1e6, small_rows[i].target, &r);
     }
     gate_set_int(GATE_VK_TIMING, timing);
     return rc;
@@ -235,7 +230,7 @@ static int one_shot_calls(void)
         rc = one_shot(&us, small_rows[i].n);
         snprintf(name, sizeof name, "one_shot_add_%d", small_rows[i].n);
         if (rc == 0)
-            bench_report(name, "a process for one add", us, 0);
+            bench_report(name, "a process for one add", us, 0, NULL);
     }
     return rc;
 }

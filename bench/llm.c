@@ -18,18 +18,19 @@
 
 #define MAX_LIST 8
 #define MAX_REPEATS 100
-#define WARM_UP_NS 300000000
 
 static const char usage[] =
     "usage: mlx bench llm (--model MODEL | --random SHAPE) [--pp LIST] [--tg LIST] [--depth LIST]\n"
     "                     [--repeat N] [--chunk N] [--device cpu|gpu] [--json]\n"
     "\n"
-    "Tokens per second, mean and deviation, of prompts (pp) and of generation (tg), behind so "
-    "many\n"
-    "tokens of context (depth); of generation with a dense model also the rate at which weights "
-    "are\n"
-    "read, to be held against that of `mlx bench --filter sum`. Times of the GPU need "
-    "MLX_VK_TIMING=1.\n"
+    "Tokens per second, mean and deviation over repetitions, of prompts (pp) and of generation\n"
+    "(tg), behind so many tokens of context (depth). The time of a repetition goes from handing\n"
+    "over the first token until the last result is there: of pp the token after the prompt, of tg\n"
+    "the last of the new ones, each made from the one before. Before each test it runs until its\n"
+    "time is steady, then a load until the GPU's clock is up; neither counts. --json says as\n"
+    "\"clock\" what part of the highest the clock had after the test.\n"
+    "Of generation with a dense model also the rate at which weights are read, to be held against\n"
+    "that of `mlx bench --filter sum`. Times of the GPU need MLX_VK_TIMING=1.\n"
     "MODEL: a folder in MLX's format, a GGUF file, or a downloaded ORG/NAME.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 (as the context has room) --repeat 5 --chunk 512, "
@@ -201,35 +202,43 @@ static void report(const struct options *o, const struct subject *s, const struc
     printf(o->json ? "{\"test\": \"%s%d\", \"depth\": %d, \"tokens_per_second\": %.2f, "
                      "\"deviation\": %.2f, \"dispatches_per_token\": %.2f, "
                      "\"barriers_per_token\": %.2f, \"cpu_us_per_token\": %.2f, "
-                     "\"gpu_us_per_token\": %.2f, \"weight_gb_per_second\": %.3f}\n"
-                   : "%s%-8d %8d %12.1f %10.1f %12.2f %12.2f %12.1f %12.1f %10.1f\n",
+                     "\"gpu_us_per_token\": %.2f, \"weight_gb_per_second\": %.3f"
+                   : "%s%-8d %8d %12.1f %10.1f %12.2f %12.2f %12.1f %12.1f %10.1f",
            t->name, t->n, t->depth, mean, deviation, (double)last->dispatches / per_token,
            (double)last->barriers / per_token, cpu / per_token * 1e6,
            (double)last->gpu_ns / per_token * 1e-3,
            t->run == run_tokens ? s->weight_bytes * mean * 1e-9 : 0.0);
+    double clock = o->json ? bench_load_clock() : 0;
+    if (clock > 0)
+        printf(", \"clock\": %.3f", clock);
+    puts(o->json ? "}" : "");
     fflush(stdout);
 }
 
-/* The first run makes the cache, the second is planned for one that is there; and a GPU that was
- * idle is slow for some time. */
-static enum err warm_up(struct subject *s, const struct test *t)
-{
-    int64_t began = clock_ns();
-    struct sample_row row;
-    enum err err = ERR_OK;
+/* What the warm-up repeats: its first run makes the cache, the second is planned for one that is
+ * there. */
+struct repeated {
+    struct subject *subject;
+    const struct test *test;
+};
 
-    for (int i = 0; i < 2 || clock_ns() - began < WARM_UP_NS; i++)
-        TRY(measure(&row, s, t));
-out:
-    return err;
+static int run_again(double *seconds, void *data)
+{
+    const struct repeated *r = data;
+    struct sample_row row;
+    enum err err = measure(&row, r->subject, r->test);
+
+    *seconds = row.seconds;
+    return err != ERR_OK;
 }
 
 static enum err run_test(struct subject *s, const struct options *o, const struct test *t)
 {
     struct sample_row row[MAX_REPEATS];
+    struct repeated again = { s, t };
     enum err err = ERR_OK;
 
-    TRY(warm_up(s, t));
+    TRY(bench_warm(&(struct bench_work){ run_again, &again }) ? ERR_RUNTIME : ERR_OK);
     for (int i = 0; i < o->repeat; i++)
         TRY(measure(&row[i], s, t));
     report(o, s, t, row);
@@ -447,12 +456,14 @@ int bench_llm(int argc, char **argv)
     s.chunk = o.chunk;
     TRY(open_model(&s, &o));
     TRY(make_tokens(&s, &o));
+    TRY(bench_load_open(o.device == DEV_CPU ? MLX_CPU : MLX_GPU) ? ERR_RUNTIME : ERR_OK);
     TRY(run_tests(&s, &o));
     if (!o.json)
         printf("peak memory %.3f GB\n", (double)memory_peak() * 1e-9);
 out:
     if (err)
         fprintf(stderr, "mlx: %s\n", err_text());
+    bench_load_close();
     decoder_fini(&s.decoder);
     cache_fini(&s.cache);
     model_destroy(&s.model);

@@ -77,13 +77,15 @@ static void report(const struct shape *p, size_t dtype, const char *variant,
 
     snprintf(name, sizeof name, "%s%dx%dx%d%s", p->batch ? "batched " : "", p->m, p->n, p->k,
              p->b_transposed ? " nt" : "");
-    if (bench_options.json)
+    if (bench_options.json) {
         printf("{\"case\": \"product\", \"m\": %d, \"n\": %d, \"k\": %d, \"batch\": %d, "
                "\"transposed\": %s, \"dtype\": \"%s\", \"variant\": \"%s\", \"us\": %.3f, "
-               "\"tflops\": %.3f}\n",
+               "\"tflops\": %.3f, ",
                p->m, p->n, p->k, p->batch, p->b_transposed ? "true" : "false", dtypes[dtype].name,
                variant, seconds * 1e6, work_of(p) / seconds * 1e-12);
-    else
+        bench_put_steadiness(r);
+        puts("}");
+    } else
         printf("%-28s %-5s %-24s %12.1f %10.3f %8.3f\n", name, dtypes[dtype].name, variant,
                seconds * 1e6, work_of(p) / seconds * 1e-12,
                bytes_of(p, dtypes[dtype].dtype) / seconds * 1e-12);

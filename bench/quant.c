@@ -151,33 +151,39 @@ static int build_chain(mlx_array *out, const struct bench_state *state)
     return rc;
 }
 
-static int measure(double *us, mlx_stream stream)
+static int measure(struct bench_result *r, mlx_stream stream)
 {
     static const struct bench_case product = { .build = build_chain };
     struct bench_state state = { .c = &product, .stream = stream, .in = { mlx_array_new() } };
     const struct shape *s = chain.shape;
     int shape[] = { s->m, s->n > s->k ? s->n : s->k };
-    struct bench_result r = { 0 };
     int rc = bench_fill(&state.in[0], shape, 2, MLX_BFLOAT16, stream);
 
     if (!rc)
-        rc = bench_measure(&r, &state);
-    *us = (r.gpu > 0 ? r.gpu : r.wall) * 1e6 / chain.links;
+        rc = bench_measure(r, &state);
     mlx_array_free(state.in[0]);
     return rc;
 }
 
-static void report(const struct shape *s, const char *design, double us)
+/* Microseconds of one product. */
+static double us_of(const struct bench_result *r)
+{
+    return (r->gpu > 0 ? r->gpu : r->wall) * 1e6 / chain.links;
+}
+
+static void report(const struct shape *s, const char *design, double us,
+                   const struct bench_result *r)
 {
     double bytes = packed_bytes(s) + 2.0 * s->m * (s->n + s->k);
     double work = 2.0 * s->m * s->n * s->k, target = bench_target(s->target);
 
-    if (bench_options.json)
+    if (bench_options.json) {
         printf("{\"case\": \"quantized\", \"m\": %d, \"n\": %d, \"k\": %d, \"bits\": %d, "
-               "\"group\": %d, \"design\": \"%s\", \"us\": %.3f, \"gbs\": %.1f, \"tflops\": %.3f",
+               "\"group\": %d, \"design\": \"%s\", \"us\": %.3f, \"gbs\": %.1f, \"tflops\": %.3f, ",
                s->m, s->n, s->k, s->bits, s->group, design, us, bytes / us * 1e-3,
                work / us * 1e-6);
-    else
+        bench_put_steadiness(r);
+    } else
         printf("%5d x %6d x %5d  %d bits g%-4d %-18s %10.2f %10.1f %10.3f", s->m, s->n, s->k,
                s->bits, s->group, design, us, bytes / us * 1e-3, work / us * 1e-6);
     if (target > 0 && bench_options.json)
@@ -190,16 +196,18 @@ static void report(const struct shape *s, const char *design, double us)
 
 static int run_design(const char *design, mlx_stream stream)
 {
-    double us, back = 0;
-    int rc = measure(&us, stream);
+    struct bench_result r, back;
+    int rc = measure(&r, stream);
+    double us = rc ? 0 : us_of(&r);
 
     if (!rc && chain.is_back) {
         chain.only_back = true;
         rc = measure(&back, stream);
         chain.only_back = false;
+        us -= rc ? 0 : us_of(&back);
     }
     if (!rc)
-        report(chain.shape, design, us - back);
+        report(chain.shape, design, us, &r);
     return rc;
 }
 

@@ -13,8 +13,8 @@ int bench_startup(mlx_stream s, double began)
     double total = (bench_now() - began) * 1e6;
     double driver = (double)stat_get(STAT_DRIVER_OPEN_NANOSECONDS) * 1e-3;
 
-    bench_report("driver_open", "the driver's creation of instance and device", driver, 0);
+    bench_report("driver_open", "the driver's creation of instance and device", driver, 0, NULL);
     bench_report("first_result", "start to first result, without the driver's part", total - driver,
-                 100e3);
+                 100e3, NULL);
     return 0;
 }

@@ -65,7 +65,7 @@ json=$("$mlx" bench --device cpu --json --mb 1 --seconds 0 --filter copy) || fai
 case $json in
 *target*) echo "bench --device cpu --json: $json" && failed=1 ;;
 esac
-for key in version device driver megabytes case best_us; do
+for key in version device driver megabytes case best_us spread warm_ms; do
     case $json in
     *"\"$key\": "*) ;;
     *) echo "no $key in: $json" && failed=1 ;;
