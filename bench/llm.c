@@ -29,8 +29,9 @@ static const char usage[] =
     "the last of the new ones, each made from the one before. Before each test it runs until its\n"
     "time is steady, then a load until the GPU's clock is up; neither counts. --json says as\n"
     "\"clock\" what part of the highest the clock had after the test.\n"
-    "Of generation with a dense model also the rate at which weights are read, to be held against\n"
-    "that of `mlx bench --filter sum`. Times of the GPU need MLX_VK_TIMING=1.\n"
+    "Of generation also the rate at which weights are read, of a mixture's experts those that a\n"
+    "token uses, to be held against that of `mlx bench --filter sum`. Times of the GPU need\n"
+    "MLX_VK_TIMING=1.\n"
     "MODEL: a folder in MLX's format, a GGUF file, or a downloaded ORG/NAME.\n"
     "SHAPE: qwen3-0.6b-4bit-g128 and the like, with random weights.\n"
     "Defaults: --pp 512 --tg 128 --depth 0,2048 (as the context has room) --repeat 5 --chunk 512, "
@@ -290,13 +291,26 @@ static enum err eval_weight(struct arr *w, void *data)
     return eval_arrays(&w, 1, false);
 }
 
-/* Of a table of embeddings that is nothing else a token reads a row. */
-static void forget_embeddings(struct subject *s)
+static double linear_bytes(const struct lm_linear *l)
 {
-    const struct lm_linear *e = &s->model->embed;
+    return bytes_of(l->weight) + bytes_of(l->scales) + bytes_of(l->biases);
+}
 
-    if (!s->model->config.tied)
-        s->weight_bytes -= bytes_of(e->weight) + bytes_of(e->scales) + bytes_of(e->biases);
+/* Of a table of embeddings that is nothing else a token reads a row, of a mixture's experts some.
+ */
+static void forget_unread(struct subject *s)
+{
+    const struct lm_config *c = &s->model->config;
+
+    if (!c->tied)
+        s->weight_bytes -= linear_bytes(&s->model->embed);
+    for (int i = 0; i < c->layers; i++) {
+        const struct lm_mlp *m = &s->model->layer[i].mlp;
+        if (s->model->layer[i].is_sparse)
+            s->weight_bytes -=
+                (linear_bytes(&m->gate) + linear_bytes(&m->up) + linear_bytes(&m->down)) *
+                (c->experts - c->experts_per_token) / c->experts;
+    }
 }
 
 static int32_t largest(const struct list *l)
@@ -340,7 +354,7 @@ static enum err open_model(struct subject *s, struct options *o)
     }
     TRY(model_new(&s->model, &parts.config, parts.weights));
     TRY(model_each_weight(s->model, eval_weight, s));
-    forget_embeddings(s);
+    forget_unread(s);
     TRY(cache_init(&s->cache, s->model->config.layers));
     s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
 out:

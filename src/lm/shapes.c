@@ -8,11 +8,13 @@ static const struct {
     int32_t hidden, layers, intermediate, heads, kv_heads, head_dim, vocab;
     float rope_base;
     bool tied;
+    int32_t experts, experts_per_token, expert_intermediate; /* 0: no mixture */
 } shapes[] = {
     { "qwen3-0.6b", "qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e6F, true },
     { "qwen3-1.7b", "qwen3", 2048, 28, 6144, 16, 8, 128, 151936, 1e6F, true },
     { "qwen3-4b", "qwen3", 2560, 36, 9728, 32, 8, 128, 151936, 1e6F, true },
     { "qwen3-8b", "qwen3", 4096, 36, 12288, 32, 8, 128, 151936, 1e6F, false },
+    { "qwen3-30b-a3b", "qwen3_moe", 2048, 48, 6144, 32, 4, 128, 151936, 1e6F, false, 128, 8, 768 },
     { "llama-3.2-1b", "llama", 2048, 16, 8192, 32, 8, 64, 128256, 5e5F, true },
     { "smollm2-135m", "llama", 576, 30, 1536, 9, 3, 64, 49152, 1e5F, true },
 };
@@ -70,6 +72,11 @@ enum err shapes_config(struct lm_config *c, const char *name)
                                  .norm_eps = 1e-6F,
                                  .tied = shapes[i].tied,
                                  .rope = { .base = shapes[i].rope_base },
+                                 .experts = shapes[i].experts,
+                                 .experts_per_token = shapes[i].experts_per_token,
+                                 .expert_intermediate = shapes[i].expert_intermediate,
+                                 .sparse_step = 1,
+                                 .normalise_scores = true,
                                  .quant = quant };
         return ERR_OK;
     }

@@ -1,6 +1,6 @@
-/* A model of Qwen3-0.6B's shape with random weights: ten tokens after two prompts, again and again.
+/* Models of well-known shapes with random weights: ten tokens after two prompts, again and again.
  *
- * usage: lm_shapes [full]; without it the model is of the same build, but small. */
+ * usage: lm_shapes [full]; without it the models are of the same build, but small. */
 #include "lm/shapes.h"
 
 #include "support/gpu.h"
@@ -14,7 +14,9 @@
 #include "core/stream.h"
 #include "lm/generate.h"
 
-#define SHAPE_NAME "qwen3-0.6b-4bit-g128"
+/* In full only the first, which every machine has the memory for. */
+static const char *const shapes[] = { "qwen3-0.6b-4bit-g128", "qwen3-30b-a3b-4bit-g64",
+                                      "llama-3.2-1b-4bit-g64" };
 #define TOKENS 10
 /* Of logits whose spread is 1 or less; activations are bfloat16. */
 #define TOLERANCE 0.06
@@ -45,22 +47,32 @@ static enum err eval_weight(struct arr *w, void *data)
     return eval_arrays(&w, 1, false);
 }
 
-static void open_subject(struct subject *s, enum dev_type device)
+/* The same in all but its sizes. */
+static void shrink(struct lm_config *c)
+{
+    c->hidden = 256;
+    c->layers = 4;
+    c->intermediate = 384;
+    c->heads = 4;
+    c->kv_heads = 2;
+    c->vocab = 1000;
+    if (c->experts) {
+        c->experts = 16;
+        c->experts_per_token = 4;
+        c->expert_intermediate = 128;
+    }
+}
+
+static void open_subject(struct subject *s, const char *shape, enum dev_type device)
 {
     struct lm_config c;
     struct lm_weights *weights = NULL;
 
     *s = (struct subject){ 0 };
     assert_ok(strm_new(&s->stream, (struct dev){ device, 0 }));
-    assert_ok(shapes_config(&c, SHAPE_NAME));
-    if (!is_full) {
-        c.hidden = 256;
-        c.layers = 4;
-        c.intermediate = 384;
-        c.heads = 4;
-        c.kv_heads = 2;
-        c.vocab = 1000;
-    }
+    assert_ok(shapes_config(&c, shape));
+    if (!is_full)
+        shrink(&c);
     assert_ok(weights_random(&weights, &c, 1, s->stream));
     assert_ok(model_new(&s->model, &c, weights));
     assert_ok(model_each_weight(s->model, eval_weight, NULL));
@@ -177,11 +189,11 @@ static void ask(struct subject *s, const int32_t *ids, size_t n)
     check_tokens(s);
 }
 
-static void check_device(enum dev_type device)
+static void check_shape(const char *shape, enum dev_type device)
 {
     struct subject s;
 
-    open_subject(&s, device);
+    open_subject(&s, shape, device);
     uint64_t dispatches = stat_get(STAT_DISPATCHES), cpu = stat_get(STAT_CPU_TASKS);
     ask(&s, hello, ARRAY_LEN(hello));
     ask(&s, name, ARRAY_LEN(name));
@@ -190,6 +202,12 @@ static void check_device(enum dev_type device)
         assert_int_equal(stat_get(STAT_CPU_TASKS), cpu);
     }
     close_subject(&s);
+}
+
+static void check_device(enum dev_type device)
+{
+    for (size_t i = 0; i < (is_full ? 1 : ARRAY_LEN(shapes)); i++)
+        check_shape(shapes[i], device);
 }
 
 static void test_cpu(void **state)
