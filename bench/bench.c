@@ -130,14 +130,11 @@ bool bench_wants(const char *name)
 
 static int parse_filter(const char *value)
 {
-    static const char *const tables[] = {
-        "startup", "latency", "one_shot", "products",
-        "fast_rms_norm fast_layer_norm fast_rope fast_sdpa_prefill"
-    };
+    static const char *const tables[] = { "startup", "latency", "one_shot", "products" };
     bool matches;
 
     bench_options.filter = value;
-    matches = bench_wants_quantized();
+    matches = bench_wants_quantized() || bench_wants_fast();
     for (size_t i = 0; i < bench_case_count && !matches; i++)
         matches = bench_wants(bench_cases[i].name);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !matches; i++)

@@ -121,5 +121,6 @@ int bench_quantized(mlx_stream s);
 bool bench_wants_quantized(void);
 /* Norms, rotary positions, attention. */
 int bench_fast(mlx_stream s);
+bool bench_wants_fast(void);
 /* Upload, add, read-back of n elements once. */
 int bench_add_once(int n, mlx_stream s);

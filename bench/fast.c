@@ -156,6 +156,15 @@ static int run_shape(const struct shape *p, mlx_stream stream)
     return rc;
 }
 
+bool bench_wants_fast(void)
+{
+    bool wants = false;
+
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        wants |= bench_wants(shapes[i].name);
+    return wants;
+}
+
 /* Every shape that the device can do in reasonable time. */
 int bench_fast(mlx_stream stream)
 {

@@ -56,6 +56,13 @@ case $("$mlx" bench --help) in
 *"bench llm"*) ;;
 *) echo "bench --help does not name bench llm" && failed=1 ;;
 esac
+# The whole name of a row is a filter.
+for row in row_sum fast_rope_1 fast_rms_norm_row; do
+    case $("$mlx" bench --device cpu --mb 1 --seconds 0 --json --filter $row) in
+    *"{\"case\": \"$row\", "*) ;;
+    *) echo "bench --filter $row does not measure it" && failed=1 ;;
+    esac
+done
 # Targets are the GPU's.
 text=$("$mlx" bench --device=cpu --mb=1 --seconds 0 --filter co 2>&1) || failed=1
 case $text in
