@@ -3,7 +3,8 @@
 # made by pack_gpu.sh. Uses the machine's Vulkan driver; where there is only NVIDIA's driver without
 # an ICD file, writes one. The tests are those of ctest that the file `plan` there names, with the
 # same arguments and settings; what was not run is said at the end.
-# usage: check.sh [info] [tests] [slow] [bench] [-- options of mlx bench]
+# `repeat` is not part of the whole: whether rows of the bench read the same alone and after others.
+# usage: check.sh [info] [tests] [slow] [bench] [repeat] [-- options of mlx bench]
 # CHECK_JOBS: tests at a time; CHECK_ONLY: a pattern of names; CHECK_LOGS: folder for what they print
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -122,6 +123,109 @@ report() {
     echo "$passed passed, $failed failed"
 }
 
+# ---- what the bench reads, alone and after other rows ----
+
+# Lines of JSON, each with the name of its run in front, as a table of the rows read more than once,
+# in microseconds (of models: for a token). Fails if a row differs by more than 5 %.
+compare_readings() {
+    awk -F '\t' '
+        function get(key,    at, text) {
+            at = index($2, "\"" key "\": ")
+            if (!at)
+                return ""
+            text = substr($2, at + length(key) + 4)
+            sub(/^"/, "", text)
+            sub(/"?[,}].*/, "", text)
+            return text
+        }
+        function row_name(    kind, size) {
+            kind = get("case")
+            size = get("m") "x" get("n") "x" get("k")
+            if (get("test") != "")
+                return "llm_" get("test") "_depth_" get("depth")
+            if (kind == "quantized")
+                return "quantized_" size "_" get("bits") "bit_g" get("group")
+            if (kind != "product")
+                return kind
+            if (size == "4096x4096x4096" && get("transposed") == "false") # the same as of the table
+                return "matmul_" get("dtype")
+            return "product_" size "_" get("dtype") (get("transposed") == "true" ? "_nt" : "") \
+                (get("batch") + 0 > 0 ? "_batched" : "")
+        }
+        function reading() {
+            if (get("test") != "")
+                return 1e6 / get("tokens_per_second")
+            if (get("wall_us") != "")
+                return get("gpu_us") + 0 > 0 ? get("gpu_us") : get("wall_us")
+            return get("us")
+        }
+        {
+            value = reading() + 0 # a number, not text that looks like one
+            name = row_name()
+            if (name == "" || value <= 0)
+                next
+            if (!(name in n))
+                order[++rows] = name
+            if (!n[name]++ || value < low[name])
+                low[name] = value
+            if (value > high[name])
+                high[name] = value
+            clock = get("clock")
+            seen[name] = seen[name] sprintf("  %s %.2f", $1, value) (clock ? " (" clock ")" : "")
+        }
+        END {
+            printf "%-36s %10s %10s %7s %-6s %s\n", "row", "shortest", "longest", "ratio", "steady",
+                "readings, us (clock after it)"
+            for (i = 1; i <= rows; i++) {
+                name = order[i]
+                if (n[name] < 2)
+                    continue
+                ratio = high[name] / low[name]
+                differ += ratio > 1.05
+                printf "%-36s %10.2f %10.2f %7.3f %-6s%s\n", name, low[name], high[name], ratio,
+                    (ratio > 1.05 ? "no" : "yes"), seen[name]
+                compared++
+            }
+            printf "%d rows compared, %d differ by more than 5 %%\n", compared, differ
+            exit !compared || differ
+        }' "$1"
+}
+
+# Each run begins with a GPU that was idle; in some of them other rows come before.
+repeated_runs() {
+    cat <<'RUNS'
+all
+fast --filter fast_
+norm --filter fast_rms_norm_row
+attention --filter fast_sdpa_256
+softmax --filter softmax
+matmul --filter matmul_
+bf16 --filter matmul_bf16
+latency --filter latency
+products --filter products
+quantized --filter quantized_1x
+one_quantized --filter quantized_1x4096x1024
+llm llm --random qwen3-0.6b-4bit-g128 --depth 0 --pp 512,2048
+llm_again llm --random qwen3-0.6b-4bit-g128 --depth 0 --pp 2048,512
+RUNS
+}
+
+repeat() { # OPTIONS OF MLX BENCH
+    local readings=$logs/repeat.jsonl name options began
+    [ $# -gt 0 ] || set -- --seconds 0.2
+    : >"$readings"
+    while read -r name options; do
+        [[ $options = llm* ]] || options="$options $*"
+        sleep 2
+        began=$SECONDS
+        # shellcheck disable=SC2086
+        MLX_DEFAULT_DEVICE=gpu "$mlx" bench $options --json </dev/null >"$work/run" || return 1
+        sed "s/^/$name\t/" "$work/run" >>"$readings"
+        echo "$name: $(wc -l <"$work/run") lines, $((SECONDS - began)) s"
+    done < <(repeated_runs)
+    compare_readings "$readings"
+}
+
 needs_gpu() {
     MLX_DEFAULT_DEVICE=gpu "$mlx" info | grep -q '^in use: ' && return
     echo "check.sh: no Vulkan device" >&2
@@ -139,6 +243,10 @@ for part in "${parts[@]}"; do
         has_tests=yes
         ;;
     bench) MLX_DEFAULT_DEVICE=gpu "$mlx" bench "$@" ;;
+    repeat)
+        needs_gpu
+        repeat "$@" || failed=$((failed + 1))
+        ;;
     *) echo "check.sh: unknown part '$part'" >&2; exit 1 ;;
     esac
 done
