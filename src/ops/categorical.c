@@ -55,18 +55,34 @@ out:
     return err;
 }
 
-/* How many entries of the ascending list are not above each of u. */
-static enum err count_below(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
+/* How many entries of the ascending list are above each of u. */
+static enum err count_above(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
 {
     struct arr *x = NULL;
     enum err err;
 
     TRY(ops_expand_dims(&x, u, (struct ints){ &(int32_t){ -1 }, 1 }, s));
-    STEP(x, ops_binary(&next, OP_LESS_EQUAL, list, x, s));
+    STEP(x, ops_binary(&next, OP_GREATER, list, x, s));
     STEP(x, ops_astype(&next, x, DT_UINT32, s));
     TRY(ops_reduce(out, REDUCE_SUM, x, &(struct ops_axes){ { &(int32_t){ -1 }, 1 }, false }, s));
 out:
     arr_unref(&x);
+    return err;
+}
+
+/* The last entry that is not above each of u: of NaNs, none of which is above anything, the last
+ * one of all. */
+static enum err last_by_counting(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
+{
+    struct arr *above = NULL, *last = NULL;
+    enum err err;
+
+    TRY(count_above(&above, list, u, s));
+    TRY(arr_new_number(&last, list->shape[0] - 1, DT_UINT32));
+    TRY(ops_binary(out, OP_SUBTRACT, last, above, s));
+out:
+    arr_unref(&above);
+    arr_unref(&last);
     return err;
 }
 
@@ -82,47 +98,46 @@ out:
     return err;
 }
 
-/* One step of the bisection: count + step, if that many entries are not above u. */
-static enum err bisect(struct arr **count, struct arr *list, struct arr *u, int32_t step,
+/* One step of the bisection: found + step, if there is such an entry and it is not above u. */
+static enum err bisect(struct arr **found, struct arr *list, struct arr *u, int32_t step,
                        struct strm *s)
 {
-    int32_t n = list->shape[0];
-    struct arr *more = NULL, *at = NULL, *last = NULL, *value = NULL, *fits = NULL, *inside = NULL;
+    struct arr *more = NULL, *at = NULL, *last = NULL, *value = NULL, *above = NULL, *beyond = NULL;
     enum err err;
 
-    TRY(add_number(&more, *count, step, s));
-    TRY(add_number(&at, *count, step - 1, s));
-    TRY(arr_new_number(&last, n - 1, DT_INT32));
-    TRY(ops_binary(&inside, OP_LESS_EQUAL, at, last, s));
-    STEP(at, ops_binary(&next, OP_MINIMUM, at, last, s));
+    TRY(add_number(&more, *found, step, s));
+    TRY(arr_new_number(&last, list->shape[0] - 1, DT_INT32));
+    TRY(ops_binary(&beyond, OP_GREATER, more, last, s));
+    TRY(ops_binary(&at, OP_MINIMUM, more, last, s));
     TRY(ops_take(&value, list, at, 0, s));
-    TRY(ops_binary(&fits, OP_LESS_EQUAL, value, u, s));
-    STEP(fits, ops_binary(&next, OP_LOGICAL_AND, fits, inside, s));
-    STEP(*count, ops_where(&next, fits, more, *count, s));
+    TRY(ops_binary(&above, OP_GREATER, value, u, s));
+    STEP(above, ops_binary(&next, OP_LOGICAL_OR, above, beyond, s));
+    STEP(*found, ops_where(&next, above, *found, more, s));
 out:
     arr_unref(&more);
     arr_unref(&at);
     arr_unref(&last);
     arr_unref(&value);
-    arr_unref(&fits);
-    arr_unref(&inside);
+    arr_unref(&above);
+    arr_unref(&beyond);
     return err;
 }
 
-static enum err find_below(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
+/* The same as last_by_counting: the first entry is never above u. */
+static enum err last_by_bisection(struct arr **out, struct arr *list, struct arr *u, struct strm *s)
 {
     int32_t step = 1;
-    struct arr *count = NULL;
+    struct arr *found = NULL;
     enum err err;
 
     while (step <= list->shape[0] / 2)
         step *= 2;
-    TRY(ops_fill(&count, shape_of(u), 0, DT_INT32, s));
+    TRY(ops_fill(&found, shape_of(u), 0, DT_INT32, s));
     for (; step > 0; step /= 2)
-        TRY(bisect(&count, list, u, step, s));
-    TRY(ops_astype(out, count, DT_UINT32, s));
+        TRY(bisect(&found, list, u, step, s));
+    TRY(ops_astype(out, found, DT_UINT32, s));
 out:
-    arr_unref(&count);
+    arr_unref(&found);
     return err;
 }
 
@@ -149,12 +164,8 @@ static enum err draw_from_one(struct arr **out, struct arr *logits, struct ints 
             .shape = shape, .dtype = DT_FLOAT32, .low = zero, .high = one, .key = key },
         s));
     STEP(u, ops_binary(&next, OP_MULTIPLY, u, total, s));
-    STEP(u, u->size * (size_t)n <= COMPARE_ALL_UP_TO ? count_below(&next, w, u, s)
-                                                     : find_below(&next, w, u, s));
-    /* Before the first entry lies nothing, so at least one is counted. */
-    arr_unref(&one);
-    TRY(arr_new_number(&one, 1, DT_UINT32));
-    TRY(ops_binary(out, OP_SUBTRACT, u, one, s));
+    TRY(u->size * (size_t)n <= COMPARE_ALL_UP_TO ? last_by_counting(out, w, u, s)
+                                                 : last_by_bisection(out, w, u, s));
 out:
     arr_unref(&x);
     arr_unref(&w);

@@ -239,6 +239,16 @@ def categorical_rows(rng):
     certain[0, 3] = 2
     yield Row("random_categorical", [Arr(certain, "float32"), k], [(np.array([1]), "uint32")], [-1],
               EXACT)
+    # With a NaN nothing has a place: of one distribution the last position, counted or by bisection,
+    # and of several the NaN's own.
+    for n, samples in (1, 3), (5, 3), (60000, 400):
+        wrong = rng.uniform(-3, 3, (1, n)).astype(np.float32)
+        wrong[0, n // 3] = np.nan
+        yield Row("random_categorical_shape", [Arr(wrong, "float32"), k],
+                  [(np.full(samples, n - 1), "uint32")], [-1, Ints([samples])], EXACT)
+    several = np.float32([[0, np.nan, 1], [np.inf, 0, np.nan]])
+    yield Row("random_categorical", [Arr(several, "float32"), k], [(np.array([1, 2]), "uint32")], [-1],
+              EXACT)
 
 
 def rows(rng):
