@@ -1,9 +1,14 @@
 #include "lm/generate.h"
 
+#include <math.h>
+
 #include "core/clock.h"
 #include "core/eval.h"
 #include "core/log.h"
 #include "core/stream.h"
+
+/* Steps between two whose logits are looked at: each look costs a kernel and a read. */
+#define STEPS_PER_LOOK 16
 
 static double seconds_since(int64_t ns)
 {
@@ -114,6 +119,8 @@ enum err generate_step(struct lm_step *out, const struct lm_generation *g, struc
     graph_keep(&graph, &out->token, sample(&graph, g->sampling, logits));
     if (g->on_logprobs)
         graph_keep(&graph, &out->logprobs, sample_logprobs(&graph, logits));
+    if (out->wants_peak)
+        graph_keep(&graph, &out->peak, sample_peak(&graph, logits));
     return graph_end(&graph);
 }
 
@@ -121,6 +128,19 @@ static void step_drop(struct lm_step *s)
 {
     arr_unref(&s->token);
     arr_unref(&s->logprobs);
+    arr_unref(&s->peak);
+}
+
+static enum err step_eval(const struct lm_step *s)
+{
+    struct arr *arrays[3] = { s->token };
+    size_t n = 1;
+
+    if (s->logprobs)
+        arrays[n++] = s->logprobs;
+    if (s->peak)
+        arrays[n++] = s->peak;
+    return eval_arrays(arrays, n, true);
 }
 
 /* The tokens that a repetition penalty looks at: host side, because they are few and known but for
@@ -175,7 +195,7 @@ out:
     return err;
 }
 
-/* Submits the step after `newest`, or after the last token of the prompt. *step is empty before,
+/* Submits the step after `newest`, or after the last token of the prompt. *step has nothing before,
  * and after an error. */
 static enum err submit(struct lm_step *step, const struct lm_generation *g, struct arr *newest,
                        const struct history *h)
@@ -189,8 +209,7 @@ static enum err submit(struct lm_step *step, const struct lm_generation *g, stru
     TRY(generate_step(step, g, tokens, recent));
     arr_unref(&tokens); /* the graph alone holds its inputs now */
     arr_unref(&recent);
-    err =
-        eval_arrays((struct arr *[]){ step->token, step->logprobs }, step->logprobs ? 2 : 1, true);
+    err = step_eval(step);
 out:
     if (err)
         step_drop(step);
@@ -199,13 +218,54 @@ out:
     return err;
 }
 
-static enum err read_token(int32_t *id, const struct lm_step *step)
+static enum err no_numbers(void)
+{
+    return err_set(ERR_ARG, "the model computes no numbers (logits are NaN or infinite): are its "
+                            "weights damaged?");
+}
+
+static enum err check_logits(const struct lm_step *step)
 {
     const void *p;
     enum err err;
 
+    TRY(arr_host(&p, step->peak));
+    if (!isfinite(*(const float *)p))
+        err = no_numbers();
+out:
+    return err;
+}
+
+static enum err read_token(int32_t *id, const struct lm_step *step, int32_t vocab)
+{
+    const void *p;
+    enum err err;
+
+    if (step->peak)
+        TRY(check_logits(step));
     TRY(arr_host(&p, step->token));
     *id = *(const int32_t *)p;
+    if (*id < 0 || *id >= vocab)
+        err = err_set(ERR_ARG, "the model chose token %u, outside of its vocabulary of %d",
+                      (unsigned)*id, vocab);
+out:
+    return err;
+}
+
+/* logprobs: NULL, or those of the step that chose the token. A NaN among the logits makes all of
+ * them NaN. */
+static enum err read_logprobs(const float **logprobs, const struct lm_step *step, int32_t id)
+{
+    const void *p;
+    enum err err = ERR_OK;
+
+    *logprobs = NULL;
+    if (!step->logprobs)
+        return ERR_OK;
+    TRY(arr_host(&p, step->logprobs));
+    *logprobs = p;
+    if (isnan((*logprobs)[id]))
+        err = no_numbers();
 out:
     return err;
 }
@@ -240,13 +300,12 @@ static bool give_token(struct lm_stats *st, const struct lm_generation *g, int32
 static enum err give_step(struct lm_stats *st, const struct lm_generation *g,
                           const struct lm_step *step, struct history *h, bool *go_on)
 {
-    const void *logprobs = NULL;
+    const float *logprobs;
     int32_t id;
     enum err err;
 
-    TRY(read_token(&id, step));
-    if (step->logprobs)
-        TRY(arr_host(&logprobs, step->logprobs));
+    TRY(read_token(&id, step, g->model->config.vocab));
+    TRY(read_logprobs(&logprobs, step, id));
     if (!st->first_ns)
         st->first_ns = clock_ns();
     st->seconds = seconds_since(st->first_ns);
@@ -264,7 +323,7 @@ static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g,
     enum err err = ERR_OK;
 
     for (int32_t n = 0; step->token; n++) {
-        struct lm_step next = { 0 };
+        struct lm_step next = { .wants_peak = (n + 1) % STEPS_PER_LOOK == 0 };
         bool go_on = true;
 
         if (n + 1 < g->max_tokens && start + n < g->model->config.context)
@@ -300,7 +359,7 @@ static enum err give_up(const struct lm_generation *g, enum err err)
 enum err generate(struct lm_stats *st, const struct lm_generation *g)
 {
     struct history h = { 0 };
-    struct lm_step step = { 0 };
+    struct lm_step step = { .wants_peak = true };
     int64_t began = clock_ns();
     bool go_on = true;
     enum err err;

@@ -182,6 +182,11 @@ struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *
     return graph_own(g, token, err);
 }
 
+struct arr *sample_peak(struct lm_graph *g, struct arr *logits)
+{
+    return g_astype(g, last_axis(g, REDUCE_MAX, logits), DT_FLOAT32);
+}
+
 struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits)
 {
     struct arr *total = NULL;

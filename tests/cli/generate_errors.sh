@@ -28,6 +28,17 @@ with open(sys.argv[1], "w") as f:
 EOF
 }
 
+fill() { # TENSOR BYTE: overwrites all of it
+    python3 - "$folder/m/model.safetensors" "$1" "$2" <<'EOF'
+import json, struct, sys
+with open(sys.argv[1], "r+b") as f:
+    n = struct.unpack("<Q", f.read(8))[0]
+    begin, end = json.loads(f.read(n))[sys.argv[2]]["data_offsets"]
+    f.seek(8 + n + begin)
+    f.write(bytes([int(sys.argv[3])]) * (end - begin))
+EOF
+}
+
 # TEXT ARGUMENTS...: fails with a line that has TEXT in it
 says() {
     local want=$1 rc
@@ -127,6 +138,14 @@ says "rope_scaling.factor: 0 is not between" --model "$m" --prompt x
 fresh
 edit config.json 'd["num_hidden_layers"] -= 1'
 says "tensors that a qwen3 of this config does not read: model.layers.1." --model "$m" --prompt x
+
+# Weights that are NaN, so that no token is likelier than another.
+fresh
+fill model.norm.weight 255
+for temp in 0 0.8; do
+    says "the model computes no numbers" --model "$m" --raw --prompt x --temp $temp
+    says "the model computes no numbers" --model "$m" --raw --prompt x --temp $temp --json --logprobs 2
+done
 
 fresh
 rm "$m/model.safetensors"

@@ -1,5 +1,7 @@
 #include "fuzz/lm_run.h"
 
+#include <stdlib.h>
+
 #include "lm/generate.h"
 
 /* Larger models are slow. */
@@ -7,8 +9,8 @@
 
 static bool on_token(int32_t id, void *data)
 {
-    (void)id;
-    (void)data;
+    if (id < 0 || id >= *(const int32_t *)data)
+        abort();
     return true;
 }
 
@@ -24,30 +26,48 @@ static bool is_small(const struct lm_config *c)
            hidden * c->vocab <= MAX_NUMBERS && c->layers <= 64;
 }
 
-void lm_run(struct lm_config *c, struct lm_weights *weights, struct strm *s)
+static enum err write_tokens(const struct lm_model *m, const struct lm_sampling *sampling,
+                             struct strm *s)
 {
-    static const struct lm_sampling greedy = { .repetition_penalty = 1 };
     static const int32_t prompt[] = { 0, 0, 0 };
-    struct lm_model *m = NULL;
     struct lm_cache cache = { 0 };
     struct lm_stats stats;
+    int32_t vocab = m->config.vocab;
+    enum err err;
+
+    TRY(cache_init(&cache, m->config.layers));
+    err = generate(&stats, &(struct lm_generation){ .model = m,
+                                                    .cache = &cache,
+                                                    .stream = s,
+                                                    .prompt = prompt,
+                                                    .n_prompt = ARRAY_LEN(prompt),
+                                                    .sampling = sampling,
+                                                    .chunk = 2,
+                                                    .max_tokens = 2,
+                                                    .on_token = on_token,
+                                                    .data = &vocab });
+out:
+    cache_fini(&cache);
+    return err;
+}
+
+void lm_run(struct lm_config *c, struct lm_weights *weights, struct strm *s)
+{
+    static const struct lm_sampling samplings[] = {
+        { .repetition_penalty = 1 },
+        { .temperature = 0.8F, .repetition_penalty = 1 },
+        { .temperature = 1e-4F, .top_p = 0.9F, .min_p = 0.1F, .top_k = 5, .repetition_penalty = 1 },
+    };
+    struct lm_model *m = NULL;
     enum err err = ERR_OK;
 
     if (!is_small(c))
         goto out;
     TRY(model_new(&m, c, weights));
-    TRY(cache_init(&cache, m->config.layers));
-    TRY(generate(&stats, &(struct lm_generation){ .model = m,
-                                                  .cache = &cache,
-                                                  .stream = s,
-                                                  .prompt = prompt,
-                                                  .n_prompt = ARRAY_LEN(prompt),
-                                                  .sampling = &greedy,
-                                                  .chunk = 2,
-                                                  .max_tokens = 2,
-                                                  .on_token = on_token }));
+    for (size_t i = 0; i < ARRAY_LEN(samplings); i++)
+        if (write_tokens(m, &samplings[i], s) == ERR_NO_MEMORY)
+            break;
 out:
-    cache_fini(&cache);
     model_destroy(&m);
     config_fini(c);
     weights_destroy(&weights);

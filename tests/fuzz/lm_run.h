@@ -4,6 +4,7 @@
 #include "lm/config.h"
 #include "lm/weights.h"
 
-/* Makes the model of a config and these weights, both of which go, and lets it write two tokens.
- * All of it may fail. Models that are right but large are left alone. */
+/* Makes the model of a config and these weights, both of which go, and lets it write two tokens,
+ * the likeliest and drawn ones. All of it may fail. Models that are right but large are left alone.
+ */
 void lm_run(struct lm_config *c, struct lm_weights *weights, struct strm *s);

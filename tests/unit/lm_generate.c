@@ -1,8 +1,12 @@
-/* Generating when memory runs out: an error, nothing lost, and the next answer is right. */
+/* Generating when memory runs out or the model computes no numbers: an error, nothing lost, and the
+ * next answer is right. */
 #include "lm/generate.h"
+
+#include <math.h>
 
 #include "core/memory.h"
 #include "core/stream.h"
+#include "ops/ops.h"
 #include "support/testing.h"
 
 #define TOKENS 6
@@ -103,9 +107,100 @@ static void test_no_memory(void **state)
     model_destroy(&m);
 }
 
+/* ---- no numbers ---- */
+
+struct breaking {
+    struct lm_model *model;
+    struct strm *stream;
+    size_t n, from; /* tokens so far; with how many of them the weights break */
+};
+
+/* Every logit is this number from now on. */
+static void break_model(struct breaking *b, double value)
+{
+    struct ints shape = { b->model->norm->shape, (size_t)b->model->norm->ndim };
+    enum dtype t = (enum dtype)b->model->norm->dtype;
+
+    arr_unref(&b->model->norm);
+    assert_ok(ops_fill(&b->model->norm, shape, value, t, b->stream));
+}
+
+static bool count_token(int32_t id, void *data)
+{
+    struct breaking *b = data;
+
+    assert_in_range(id, 0, b->model->config.vocab - 1);
+    if (++b->n == b->from)
+        break_model(b, NAN);
+    return true;
+}
+
+static void no_logprobs(int32_t id, const float *logprobs, size_t n, void *data)
+{
+    (void)n;
+    (void)data;
+    assert_false(isnan(logprobs[id]));
+}
+
+static enum err run_broken(struct breaking *b, float temperature, bool with_logprobs)
+{
+    static const int32_t prompt[] = { 1, 2, 3 };
+    struct lm_sampling sampling = { .temperature = temperature, .repetition_penalty = 1 };
+    struct lm_cache cache;
+    struct lm_stats stats;
+
+    b->n = 0;
+    assert_ok(cache_init(&cache, b->model->config.layers));
+    enum err err =
+        generate(&stats, &(struct lm_generation){ .model = b->model,
+                                                  .cache = &cache,
+                                                  .stream = b->stream,
+                                                  .prompt = prompt,
+                                                  .n_prompt = ARRAY_LEN(prompt),
+                                                  .sampling = &sampling,
+                                                  .chunk = 3,
+                                                  .max_tokens = 100,
+                                                  .on_token = count_token,
+                                                  .on_logprobs = with_logprobs ? no_logprobs : NULL,
+                                                  .data = b });
+    cache_fini(&cache);
+    return err;
+}
+
+static void check_no_numbers(struct breaking *b, float temperature, bool with_logprobs)
+{
+    assert_int_equal(run_broken(b, temperature, with_logprobs), ERR_ARG);
+    assert_non_null(strstr(err_text(), "no numbers"));
+}
+
+static void test_no_numbers(void **state)
+{
+    static const float temperatures[] = { 0, 1e-4F, 1 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(temperatures); i++) {
+        struct breaking b = { .from = 3 };
+        assert_ok(strm_default(&b.stream, (struct dev){ DEV_CPU, 0 }));
+        b.model = make_model(b.stream);
+        check_no_numbers(&b, temperatures[i], false);
+        assert_in_range(b.n, 3, 3 + 16);
+        check_no_numbers(&b, temperatures[i], false); /* from the first token on */
+        assert_int_equal(b.n, 0);
+        break_model(&b, INFINITY);
+        check_no_numbers(&b, temperatures[i], false);
+        break_model(&b, 1);
+        check_no_numbers(&b, temperatures[i], true);
+        assert_in_range(b.n, 3, 4); /* the one that was on its way */
+        model_destroy(&b.model);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_memory) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_numbers),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
