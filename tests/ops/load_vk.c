@@ -34,7 +34,7 @@ static void test_files(void **state)
 /* An open file without name: word i holds i * 2654435761. */
 static struct source *large_file(size_t offset)
 {
-    char path[] = "load_vk_XXXXXX", fd_path[64];
+    char path[] = "/tmp/load_vk_XXXXXX", fd_path[64]; /* for mkstemp */
     int fd = mkstemp(path);
     uint32_t *words = mem_alloc_aligned(WORDS * 4 + offset);
     struct source *src = NULL;

@@ -11,7 +11,7 @@
 #include "backend/vulkan/elementwise_fn.h"
 #include "core/mem.h"
 
-static char module_path[] = "spirv-module-XXXXXX";
+static char module_path[] = "/tmp/spirv-module-XXXXXX"; /* for mkstemp */
 
 static int make_file(void **state)
 {

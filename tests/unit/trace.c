@@ -68,7 +68,7 @@ static void nothing_is_on(void)
 /* The trace that fn leaves. */
 static void trace_of(void (*fn)(void))
 {
-    char path[] = "trace_XXXXXX";
+    char path[] = "/tmp/trace_XXXXXX"; /* for mkstemp */
     int fd = mkstemp(path);
 
     assert_true(fd >= 0);

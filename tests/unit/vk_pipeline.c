@@ -252,7 +252,7 @@ static void damage(const char *how)
 static int new_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s", "vk_pipeline_XXXXXX");
+    snprintf(folder, sizeof folder, "%s", "/tmp/vk_pipeline_XXXXXX"); /* for mkdtemp */
     return mkdtemp(folder) ? 0 : -1;
 }
 

@@ -11,7 +11,7 @@
 #include "core/times.h"
 #include "core/trace.h"
 
-static char path[] = "vk_trace_XXXXXX";
+static char path[] = "/tmp/vk_trace_XXXXXX"; /* for mkstemp */
 
 static void probe_five_times(void)
 {
