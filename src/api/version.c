@@ -1,7 +1,7 @@
 #include "api/handle.h"
 
 /* The release of MLX whose behaviour the public functions follow. */
-#define MLX_VERSION_MATCHED "0.31.2"
+#define MLX_VERSION_MATCHED "0.32.4"
 
 int mlx_version(mlx_string *str_)
 {

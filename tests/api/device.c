@@ -234,7 +234,7 @@ static void test_version(void **state)
 
     (void)state;
     assert_ok(mlx_version(&text));
-    assert_text(text, "0.31.2");
+    assert_text(text, "0.32.4");
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Writes the version of MLX whose behaviour this library follows, e.g. "0.31.2". */
+/* Writes the version of MLX whose behaviour this library follows, e.g. "0.32.4". */
 int mlx_version(mlx_string *str_);
 
 #ifdef __cplusplus
