@@ -5,6 +5,7 @@
 
 #include "core/hash.h"
 #include "core/tape.h"
+#include "core/text.h"
 
 /* ---- from addresses to numbers: which nodes were seen, which arrays have a name ---- */
 
@@ -200,7 +201,7 @@ struct graph {
     VEC(struct arr *) order; /* borrowed; one array per node, every leaf */
     struct ptr_map seen;     /* nodes with an op, and leaves */
     struct namer namer;
-    FILE *os;
+    struct text text; /* what is written of it */
 };
 
 static void graph_fini(struct graph *g)
@@ -208,6 +209,7 @@ static void graph_fini(struct graph *g)
     VEC_FINI(&g->order);
     ptr_fini(&g->seen);
     namer_fini(&g->namer);
+    VEC_FINI(&g->text.s);
 }
 
 static bool is_leaf(const struct arr *a)
@@ -275,8 +277,8 @@ static enum err print_one(struct graph *g, const struct arr *a, const char *befo
 
     arr_shape(&shape, a);
     if (!err)
-        fprintf(g->os, "%s%s [%s, %s]", before, name, shp_text(&shape),
-                dt_name((enum dtype)a->dtype));
+        err = text_add(&g->text, "%s%s [%s, %s]", before, name, shp_text(&shape),
+                       dt_name((enum dtype)a->dtype));
     return err;
 }
 
@@ -293,12 +295,12 @@ static enum err print_op(struct graph *g, const struct node *n)
 {
     enum err err;
 
-    fprintf(g->os, "%s ", op_name((enum op_id)n->op));
+    TRY(text_add(&g->text, "%s ", op_name((enum op_id)n->op)));
     TRY(print_list(g, n->in, n->n_in));
-    fprintf(g->os, " -> ");
+    TRY(text_add(&g->text, " -> "));
     for (int i = 0; i < n->n_out; i++)
         TRY(print_one(g, &n->out[i], i ? ", " : ""));
-    fprintf(g->os, "\n");
+    err = text_add(&g->text, "\n");
 out:
     return err;
 }
@@ -308,15 +310,15 @@ static enum err print_graph(struct graph *g, const struct list *outputs)
     bool first = true;
     enum err err = ERR_OK;
 
-    fprintf(g->os, "Inputs: ");
+    TRY(text_add(&g->text, "Inputs: "));
     for (size_t i = 0; i < g->order.n; i++)
         if (is_leaf(g->order.v[i])) {
             TRY(print_one(g, g->order.v[i], first ? "" : ", "));
             first = false;
         }
-    fprintf(g->os, "\nOutputs: ");
+    TRY(text_add(&g->text, "\nOutputs: "));
     TRY(print_list(g, outputs->v, outputs->n));
-    fprintf(g->os, "\n");
+    TRY(text_add(&g->text, "\n"));
     for (size_t i = 0; i < g->order.n; i++)
         if (!is_leaf(g->order.v[i]))
             TRY(print_op(g, g->order.v[i]->node));
@@ -348,16 +350,17 @@ static enum err dot_op(struct graph *g, const struct node *n, size_t id, const s
     const char *name = NULL;
     enum err err = ERR_OK;
 
-    fprintf(g->os, "{ %zu [label =\"%s\", shape=rectangle]; }\n", id, op_name((enum op_id)n->op));
+    TRY(text_add(&g->text, "{ %zu [label =\"%s\", shape=rectangle]; }\n", id,
+                 op_name((enum op_id)n->op)));
     for (int i = 0; i < n->n_in; i++) {
         TRY(namer_get(&name, &g->namer, n->in[i]));
-        fprintf(g->os, "\"%s\" -> %zu\n", name, id);
+        TRY(text_add(&g->text, "\"%s\" -> %zu\n", name, id));
     }
     for (int i = 0; i < n->n_out; i++) {
         bool inner = used->cap && ptr_slot(used, &n->out[i])->key;
         TRY(namer_get(&name, &g->namer, &n->out[i]));
-        fprintf(g->os, "{ %s\"%s\"; }\n%zu -> \"%s\"\n", inner ? "" : "rank=sink; ", name, id,
-                name);
+        TRY(text_add(&g->text, "{ %s\"%s\"; }\n%zu -> \"%s\"\n", inner ? "" : "rank=sink; ", name,
+                     id, name));
     }
 out:
     return err;
@@ -371,7 +374,7 @@ static enum err print_dot(struct graph *g, const struct list *outputs)
 
     (void)outputs;
     TRY(mark_inputs(&used, g));
-    fprintf(g->os, "digraph {\n");
+    TRY(text_add(&g->text, "digraph {\n"));
     for (size_t i = 0; i < g->order.n; i++) {
         struct arr *a = g->order.v[i];
         if (!is_leaf(a)) {
@@ -379,20 +382,21 @@ static enum err print_dot(struct graph *g, const struct list *outputs)
             continue;
         }
         TRY(namer_get(&name, &g->namer, a));
-        fprintf(g->os, "{ rank=source; \"%s\"; }\n", name);
+        TRY(text_add(&g->text, "{ rank=source; \"%s\"; }\n", name));
     }
-    fprintf(g->os, "}");
+    err = text_add(&g->text, "}");
 out:
     ptr_fini(&used);
     return err;
 }
 
-/* Names that are generated on the way do not reach the caller's namer. */
+/* Names that are generated on the way do not reach the caller's namer. Whoever reads the file may
+ * be slow, or waiting for an eval, so nothing is written to it while evals wait. */
 static int show(struct call *c, FILE *os, mlx_node_namer namer, mlx_vector_array outputs,
                 enum err (*print)(struct graph *, const struct list *))
 {
     const struct list *list = call_vec(c, outputs, "outputs");
-    struct graph g = { .os = os };
+    struct graph g = { 0 };
 
     if (call_ok(c))
         c->err = namer_copy(&g.namer, namer.ctx);
@@ -402,6 +406,8 @@ static int show(struct call *c, FILE *os, mlx_node_namer namer, mlx_vector_array
     if (call_ok(c))
         c->err = print(&g, list);
     tape_resume();
+    if (call_ok(c))
+        fwrite(g.text.s.v, 1, g.text.s.n, os);
     graph_fini(&g);
     return CALL_END(c);
 }

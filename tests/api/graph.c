@@ -1,6 +1,10 @@
 /* Graphs as text. */
 #include "api_test.h"
 
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
 static const mlx_stream s = { NULL };
 
 /* What print writes, as a string of at most 4095 characters. */
@@ -106,13 +110,71 @@ static void test_deep(void **state)
     mlx_array_free(a);
 }
 
+/* ---- a reader that waits for an eval ---- */
+
+struct print {
+    FILE *to;
+    mlx_vector_array outputs;
+    int (*fn)(FILE *, const mlx_node_namer, const mlx_vector_array);
+};
+
+static void *print_it(void *arg)
+{
+    struct print *p = arg;
+
+    assert_ok(p->fn(p->to, (mlx_node_namer){ NULL }, p->outputs));
+    fclose(p->to);
+    return NULL;
+}
+
+static void wait_until_full(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+    while (poll(&p, 1, 0) == 1 && p.revents & POLLOUT)
+        usleep(1000);
+}
+
+/* Of a graph whose text is longer than a pipe. */
+static void check_pipe(int (*fn)(FILE *, const mlx_node_namer, const mlx_vector_array))
+{
+    mlx_array a = mlx_array_new_float(0), b = mlx_array_new_float(1);
+    char text[4096];
+    pthread_t thread;
+    int fd[2];
+
+    assert_int_equal(pipe(fd), 0);
+    for (int i = 0; i < 10000; i++)
+        assert_ok(mlx_add(&a, a, a, s));
+    struct print p = { fdopen(dup(fd[1]), "w"), mlx_vector_array_new_value(a), fn };
+    assert_int_equal(pthread_create(&thread, NULL, print_it, &p), 0);
+    wait_until_full(fd[1]);
+    assert_ok(mlx_add(&b, b, b, s));
+    assert_ok(mlx_array_eval(b));
+    close(fd[1]);
+    while (read(fd[0], text, sizeof text) > 0)
+        ;
+    pthread_join(thread, NULL);
+    close(fd[0]);
+    mlx_vector_array_free(p.outputs);
+    mlx_array_free(a);
+    mlx_array_free(b);
+}
+
+static void test_full_pipe(void **state)
+{
+    (void)state;
+    alarm(60); /* before a hang is noticed from outside */
+    check_pipe(mlx_print_graph);
+    check_pipe(mlx_export_to_dot);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_dot),
-        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_names), cmocka_unit_test(test_print),     cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_deep),  cmocka_unit_test(test_full_pipe),
     };
 
     return cmocka_run_group_tests(tests, setup_cpu, NULL);
