@@ -54,17 +54,23 @@ void tape_release(struct tape *t)
     pthread_mutex_unlock(&tape_lock);
 }
 
-/* Waits for the release of a node's tape; called with the lock held, which is open meanwhile. The
- * owner may be waiting for work that the calling thread has encoded and not handed over. */
+/* Before waiting for an owner, which may itself be waiting for work that the calling thread has
+ * encoded and not handed over. Called with the lock held, which is open meanwhile. */
+static void hand_over(void)
+{
+    pthread_mutex_unlock(&tape_lock);
+    strm_flush_mine();
+    pthread_mutex_lock(&tape_lock);
+}
+
+/* Waits for the release of a node's tape; called with the lock held, which is open meanwhile. */
 static enum err wait_for_owner(const struct node *n)
 {
     uint64_t number = n->mark >> 32;
 
     if (pthread_equal(owner(number)->owner, pthread_self()))
         return err_set(ERR_RUNTIME, "[eval] The array is being evaluated by the calling thread.");
-    pthread_mutex_unlock(&tape_lock);
-    strm_flush_mine();
-    pthread_mutex_lock(&tape_lock);
+    hand_over();
     while (owner(number))
         pthread_cond_wait(&released, &tape_lock);
     return ERR_OK;
@@ -100,10 +106,22 @@ enum err tape_wait(const struct arr *a)
     return err;
 }
 
+/* Called with the lock held. */
+static bool others_own(void)
+{
+    const struct tape *t = owners;
+
+    while (t && pthread_equal(t->owner, pthread_self()))
+        t = t->next;
+    return t;
+}
+
 void tape_pause(void)
 {
     pthread_mutex_lock(&tape_lock);
-    while (owners && !pthread_equal(owners->owner, pthread_self()))
+    if (others_own())
+        hand_over();
+    while (others_own())
         pthread_cond_wait(&released, &tape_lock);
 }
 
@@ -129,8 +147,8 @@ struct walk {
     uint64_t number;
     bool async, waits;
     VEC(struct visit) seen;
-    const struct node *taken;   /* a node of another tape: the walk comes to nothing */
-    struct strm *strm, *homely; /* the last stream that was asked for, and the caller's for it */
+    const struct node *taken; /* a node of another tape: the walk comes to nothing */
+    struct strm *strm, *here; /* the last stream that was asked for, and the caller's for it */
 };
 
 /* A node with the input to look at next; node NULL is the root, whose inputs are the outputs. */
@@ -177,10 +195,10 @@ static enum err add_visit(struct walk *w, struct node *n)
 
     if (n->strm != w->strm) {
         w->strm = n->strm;
-        TRY(strm_here(&w->homely, n->strm));
+        TRY(strm_here(&w->here, n->strm));
     }
     n->mark = w->number << 32 | w->seen.n;
-    err = VEC_PUSH(&w->seen, (struct visit){ .node = n, .strm = w->homely });
+    err = VEC_PUSH(&w->seen, (struct visit){ .node = n, .strm = w->here });
 out:
     return err;
 }

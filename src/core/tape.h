@@ -39,6 +39,7 @@ bool tape_is_busy(const struct arr *a);
 /* Waits until that is over. ERR_RUNTIME if it is the calling thread's own tape. */
 MUST_CHECK enum err tape_wait(const struct arr *a);
 
-/* Between the two no tape owns nodes, so that graphs may be looked at. */
+/* Between the two no other thread's tape owns nodes, so that graphs may be looked at: briefly, and
+ * without waiting for anything, because whoever evaluates waits meanwhile. */
 void tape_pause(void);
 void tape_resume(void);

@@ -7,6 +7,8 @@
  * which does not see what a driver does), as it is where there is none. */
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <unistd.h>
 
 #include "core/array.h"
 #include "core/eval.h"
@@ -14,6 +16,7 @@
 #include "core/op.h"
 #include "core/sched.h"
 #include "core/stream.h"
+#include "core/tape.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 
@@ -246,6 +249,73 @@ static void test_all_evaluate_one(void **state)
     pthread_barrier_destroy(&ready);
 }
 
+/* ---- a pause while others evaluate ---- */
+
+/* The tape of one thread, which lasts until an array of another one is there. */
+struct holder {
+    struct arr *lazy, *awaited;
+    sem_t has_tape;
+    _Atomic bool is_over;
+};
+
+static void *hold_tape(void *arg)
+{
+    struct holder *h = arg;
+    struct tape t = { 0 };
+
+    check(tape_build(&t, &h->lazy, 1, false));
+    sem_post(&h->has_tape);
+    check(arr_wait(h->awaited));
+    usleep(20000);
+    atomic_store(&h->is_over, true);
+    tape_fini(&t);
+    return NULL;
+}
+
+/* Whoever pauses has begun work that the other thread waits for, and may have a tape of its own
+ * that is newer. */
+static void check_pause(bool owns_one)
+{
+    struct holder h = { 0 };
+    struct known x = leaf(1);
+    struct arr *mine = NULL;
+    struct tape t = { 0 };
+    struct strm *s = NULL;
+    pthread_t thread;
+
+    assert_ok(strm_default(&s, (struct dev){ use_gpu ? DEV_GPU : DEV_CPU, 0 }));
+    sem_init(&h.has_tape, 0, 0);
+    assert_ok(ops_binary(&h.lazy, OP_ADD, x.a, x.a, s));
+    assert_ok(ops_binary(&h.awaited, OP_ADD, x.a, x.a, s));
+    assert_ok(ops_binary(&mine, OP_ADD, x.a, x.a, s));
+    assert_ok(eval_arrays(&h.awaited, 1, true));
+    assert_int_equal(pthread_create(&thread, NULL, hold_tape, &h), 0);
+    sem_wait(&h.has_tape);
+    if (owns_one)
+        assert_ok(tape_build(&t, &mine, 1, false));
+    tape_pause();
+    assert_true(h.is_over);
+    tape_resume();
+    tape_fini(&t);
+    pthread_join(thread, NULL);
+    arr_unref(&h.lazy);
+    arr_unref(&h.awaited);
+    arr_unref(&mine);
+    arr_unref(&x.a);
+    sem_destroy(&h.has_tape);
+}
+
+static void test_pause(void **state)
+{
+    (void)state;
+    n_wrong = 0;
+    alarm(60); /* before a hang is noticed from outside */
+    check_pause(false);
+    check_pause(true);
+    alarm(0);
+    assert_int_equal(n_wrong, 0);
+}
+
 /* ---- a random sequence that outlives its thread ---- */
 
 static struct arr *numbers;
@@ -338,6 +408,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_graphs),
         cmocka_unit_test(test_all_evaluate_one),
+        cmocka_unit_test(test_pause),
         cmocka_unit_test(test_key_of_an_ended_thread),
         cmocka_unit_test(test_short_lived_threads),
     };
