@@ -18,10 +18,12 @@ static int read_byte(void)
     struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                             { .fd = interrupt_fd(), .events = POLLIN } };
     unsigned char c;
+    int n;
 
-    while (!interrupt_came() && poll(fds, ARRAY_LEN(fds), -1) < 0 && errno == EINTR)
+    while ((n = poll(fds, ARRAY_LEN(fds), -1)) < 0 && errno == EINTR)
         ;
-    return !interrupt_came() && read(STDIN_FILENO, &c, 1) == 1 ? c : -1;
+    /* Without a key a read would wait, and Ctrl-C with it. */
+    return n > 0 && !fds[1].revents && read(STDIN_FILENO, &c, 1) == 1 ? c : -1;
 }
 
 #define CTRL_D 4

@@ -32,7 +32,7 @@ ALLOWED = {
     "cli": ["src/core", "src/ops", "src/io", "src/lm", BACKEND_H, "bench", PUBLIC],
     "bench": ["src/core", "src/ops", "src/io", "src/lm", BACKEND_H, "cli", PUBLIC],
     "examples": [PUBLIC],
-    "tests": ["src", "bench", PUBLIC],
+    "tests": ["src", "bench", "cli", PUBLIC],
 }
 INCLUDE_DIRS = ("src", "include", "tests", ".")
 VULKAN = re.compile(r"vulkan/|vk_video/")
