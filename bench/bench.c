@@ -185,7 +185,7 @@ static int parse(int argc, char **argv)
         if (parse_option(a.name, value))
             return 1;
     }
-    return 0;
+    return args_end(&a) ? 0 : 1;
 }
 
 static void size_by_device(void)

@@ -448,6 +448,8 @@ static bool parse(struct options *o, int argc, char **argv)
             return false;
         }
     }
+    if (!args_end(&a))
+        return false;
     if (!o->model == !o->random) {
         fprintf(stderr, "mlx bench llm: either --model or --random is needed\n");
         return false;

@@ -5,7 +5,7 @@
 
 bool args_next(struct args *a)
 {
-    if (a->at + 1 >= a->argc)
+    if (a->given || a->at + 1 >= a->argc)
         return false;
     a->word = a->argv[++a->at];
     size_t n = strlen(a->word);
@@ -25,6 +25,27 @@ const char *args_value(struct args *a)
     if (value)
         return value;
     return a->at + 1 < a->argc ? a->argv[++a->at] : NULL;
+}
+
+bool args_end(const struct args *a)
+{
+    if (a->given)
+        fprintf(stderr, "mlx: %s has no value\n", a->name);
+    return !a->given;
+}
+
+int args_explain(int argc, char **argv, const char *usage)
+{
+    bool is_wanted = args_want_help(argc, argv);
+
+    if (!is_wanted) {
+        fprintf(stderr, "mlx %s cannot be called with", argv[0]);
+        for (int i = 1; i < argc; i++)
+            fprintf(stderr, " %s", argv[i]);
+        fputs("\n\n", stderr);
+    }
+    fputs(usage, is_wanted ? stdout : stderr);
+    return is_wanted ? 0 : 1;
 }
 
 bool args_want_help(int argc, char **argv)

@@ -12,7 +12,9 @@ static const char usage[] =
     "Talks with a model. /reset forgets the conversation, /exit or Ctrl-D ends it, /help lists "
     "the\n"
     "commands. Ctrl-C ends an answer, or clears the line; twice in turn it ends the conversation.\n"
-    "A line with a space before its / goes to the model.\n\n";
+    "A line with a space before its / goes to the model. Lines that do not come from a terminal "
+    "end\n"
+    "with the exit code 1 if one of them failed.\n\n";
 
 static const char commands[] =
     "/reset forgets the conversation, /exit ends it, /help lists the commands; with a space before "
@@ -21,6 +23,7 @@ static const char commands[] =
 /* What was said so far; texts are owned. */
 struct talk {
     VEC(struct chat_msg) msgs;
+    bool has_failed; /* some line did */
 };
 
 static enum err talk_add(struct talk *t, const char *role, const char *text)
@@ -201,31 +204,35 @@ out:
     return err;
 }
 
+static enum err take_any(struct lm_session *s, const struct llm_options *o, struct talk *t,
+                         const struct line *l)
+{
+    if (l->has_zero)
+        return err_set(ERR_ARG, "the line has a zero byte in it");
+    if (!l->text[strspn(l->text, " \t\r")])
+        return ERR_OK;
+    terminal_keep(l->text);
+    return *l->text == '/' ? take_command(t, o, l->text) : take_text(s, o, t, l->text);
+}
+
 /* False ends the conversation. */
 static bool take_line(struct lm_session *s, const struct llm_options *o, struct talk *t,
                       const struct line *l)
 {
-    const char *line = l->text;
     size_t before = t->msgs.n;
 
-    if (l->has_zero) {
-        fprintf(stderr, "mlx: the line has a zero byte in it\n");
-        return true;
-    }
-    if (is_command(line, "/exit"))
+    if (!l->has_zero && is_command(l->text, "/exit"))
         return false;
-    if (!line[strspn(line, " \t\r")])
-        return true;
-    terminal_keep(line);
-    enum err err = *line == '/' ? take_command(t, o, line) : take_text(s, o, t, line);
-    if (err) { /* the conversation goes on as if this had not been said */
+    if (take_any(s, o, t, l) != ERR_OK) { /* it goes on as if this had not been said */
         fprintf(stderr, "mlx: %s\n", err_text());
         talk_cut(t, before);
+        t->has_failed = true;
     }
     return true;
 }
 
-static enum err converse(struct lm_session *s, const struct llm_options *o)
+/* *has_failed: some line did. */
+static enum err converse(struct lm_session *s, const struct llm_options *o, bool *has_failed)
 {
     struct talk t = { 0 };
     struct line line;
@@ -238,6 +245,7 @@ static enum err converse(struct lm_session *s, const struct llm_options *o)
         go_on = take_line(s, o, &t, &line);
         free(line.text);
     }
+    *has_failed = t.has_failed;
 out:
     talk_cut(&t, 0);
     VEC_FINI(&t.msgs);
@@ -248,6 +256,7 @@ int cmd_chat(int argc, char **argv)
 {
     struct llm_options o;
     struct lm_session s = { 0 };
+    bool has_failed = false;
     enum err err;
 
     if (!llm_parse(&o, argc, argv, true)) {
@@ -262,10 +271,11 @@ int cmd_chat(int argc, char **argv)
     TRY(llm_open(&s, &o));
     if (!o.raw && chat_family(s.chat) == CHAT_PLAIN)
         fprintf(stderr, "mlx: the model has no chat template; texts are passed as they are\n");
-    err = converse(&s, &o);
+    err = converse(&s, &o, &has_failed);
 out:
     if (err)
         fprintf(stderr, "mlx: %s\n", err_text());
     session_close(&s);
-    return err ? 1 : 0;
+    /* Who types sees what fails; a script sees the exit code. */
+    return err || (has_failed && !isatty(STDIN_FILENO)) ? 1 : 0;
 }

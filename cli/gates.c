@@ -54,7 +54,7 @@ int cmd_gates(int argc, char **argv)
         print_markdown();
         return 0;
     }
-    fputs("usage: mlx gates [--markdown]\n\nLists every setting: variable, value, meaning.\n",
-          args_want_help(argc, argv) ? stdout : stderr);
-    return args_want_help(argc, argv) ? 0 : 1;
+    return args_explain(
+        argc, argv,
+        "usage: mlx gates [--markdown]\n\nLists every setting: variable, value, meaning.\n");
 }

@@ -25,11 +25,10 @@ static void describe(enum dev_type type)
 
 int cmd_info(int argc, char **argv)
 {
-    if (argc > 1) {
-        fputs("usage: mlx info\n\nShows every device, what it can do and what it lacks.\n",
-              args_want_help(argc, argv) ? stdout : stderr);
-        return args_want_help(argc, argv) ? 0 : 1;
-    }
+    if (argc > 1)
+        return args_explain(
+            argc, argv,
+            "usage: mlx info\n\nShows every device, what it can do and what it lacks.\n");
     for (int t = DEV_TYPE_COUNT - 1; t >= 0; t--)
         describe((enum dev_type)t);
     printf("default device: %s\n", dev_name(dev_default().type));

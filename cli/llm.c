@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,58 +40,6 @@ static bool set_system(struct llm_options *o, const char *v)
 {
     o->system = v;
     return true;
-}
-
-static bool set_int(int32_t *out, const char *v, double least, double most)
-{
-    double n = 0;
-
-    if (!parse_number(&n, v, least, most) || n != floor(n))
-        return false;
-    *out = (int32_t)n;
-    return true;
-}
-
-static bool set_float(float *out, const char *v, double most)
-{
-    double n = 0;
-
-    if (!parse_number(&n, v, 0, most))
-        return false;
-    /* What is too small for a float is still more than 0, which may mean something else. */
-    *out = n > 0 && n < (double)FLT_MIN ? FLT_MIN : (float)n;
-    return true;
-}
-
-static bool set_max_tokens(struct llm_options *o, const char *v)
-{
-    return set_int(&o->max_tokens, v, 1, INT32_MAX);
-}
-
-static bool set_temp(struct llm_options *o, const char *v)
-{
-    return set_float(&o->sampling.temperature, v, 1e6);
-}
-
-static bool set_top_p(struct llm_options *o, const char *v)
-{
-    return set_float(&o->sampling.top_p, v, 1);
-}
-
-static bool set_min_p(struct llm_options *o, const char *v)
-{
-    return set_float(&o->sampling.min_p, v, 1);
-}
-
-static bool set_top_k(struct llm_options *o, const char *v)
-{
-    return set_int(&o->sampling.top_k, v, 0, INT32_MAX);
-}
-
-static bool set_penalty(struct llm_options *o, const char *v)
-{
-    return set_float(&o->sampling.repetition_penalty, v, 1e6) &&
-           sampling_check(&o->sampling) == ERR_OK;
 }
 
 static bool set_seed(struct llm_options *o, const char *v)
@@ -134,11 +83,6 @@ static bool set_json(struct llm_options *o, const char *v)
 
 #define MAX_LOGPROBS 20
 
-static bool set_logprobs(struct llm_options *o, const char *v)
-{
-    return set_int(&o->logprobs, v, 0, MAX_LOGPROBS);
-}
-
 static bool set_think(struct llm_options *o, const char *v)
 {
     o->thinking = strcmp(v, "on") == 0 ? CHAT_THINK_ON : CHAT_THINK_OFF;
@@ -147,33 +91,49 @@ static bool set_think(struct llm_options *o, const char *v)
 
 static const struct option {
     const char *name, *value, *text;
-    bool (*set)(struct llm_options *o, const char *v);
+    bool (*set)(struct llm_options *o, const char *v); /* NULL: it is a number */
+    const char *wants;                                 /* what else it may be */
     bool in_chat;
     char letter;
+    struct {
+        size_t at; /* in the options */
+        double least, most;
+        bool is_whole; /* an int32_t, otherwise a float */
+    } number;
 } options[] = {
+#define NUMBER(field, ...) .number = { offsetof(struct llm_options, field), __VA_ARGS__ }
     { "--model", "MODEL", "folder in MLX's format, GGUF file, or downloaded ORG/NAME", set_model,
-      true, 'm' },
+      .in_chat = true, .letter = 'm' },
     { "--prompt", "TEXT", "what to answer or to continue; - reads standard input", set_prompt,
-      false, 'p' },
-    { "--system", "TEXT", "system message", set_system, true },
-    { "--raw", NULL, "continue the text itself, without the model's chat template", set_raw, true },
-    { "--max-tokens", "N", "longest answer in tokens (256)", set_max_tokens, true },
-    { "--temp", "X", "temperature; 0 takes the likeliest token (0)", set_temp, true },
-    { "--top-p", "X", "only the likeliest tokens that make up this probability (all)", set_top_p,
-      true },
-    { "--top-k", "N", "only so many of the likeliest tokens (all)", set_top_k, true },
+      .letter = 'p' },
+    { "--system", "TEXT", "system message", set_system, .in_chat = true },
+    { "--raw", NULL, "continue the text itself, without the model's chat template", set_raw,
+      .in_chat = true },
+    { "--max-tokens", "N", "longest answer in tokens (256)", .in_chat = true,
+      NUMBER(max_tokens, 1, INT32_MAX, true) },
+    { "--temp", "X", "temperature; 0 takes the likeliest token (0)", .in_chat = true,
+      NUMBER(sampling.temperature, 0, 1e6) },
+    { "--top-p", "X", "only the likeliest tokens that make up this probability (all)",
+      .in_chat = true, NUMBER(sampling.top_p, 0, 1) },
+    { "--top-k", "N", "only so many of the likeliest tokens (all)", .in_chat = true,
+      NUMBER(sampling.top_k, 0, INT32_MAX, true) },
     { "--min-p", "X", "only tokens with this share of the likeliest one's probability (all)",
-      set_min_p, true },
-    { "--repetition-penalty", "X", "make recent tokens less likely (1: not at all)", set_penalty,
-      true },
-    { "--seed", "N", "for the same answer again", set_seed, true },
-    { "--stop", "TEXT", "end before this text; up to eight times", set_stop, true },
-    { "--think", "on|off", "for models that can think aloud first", set_think, true },
-    { "--device", "cpu|gpu", "where to run (gpu where there is a hardware one)", set_device, true },
-    { "--json", NULL, "answer, token ids and statistics as one JSON object", set_json, false },
+      .in_chat = true, NUMBER(sampling.min_p, 0, 1) },
+    { "--repetition-penalty", "X", "make recent tokens less likely (1: not at all)",
+      .in_chat = true, NUMBER(sampling.repetition_penalty, 1e-6, 1e6) },
+    { "--seed", "N", "for the same answer again", set_seed,
+      "a whole number from 0 to 18446744073709551615", .in_chat = true },
+    { "--stop", "TEXT", "end before this text; up to eight times", set_stop,
+      "up to eight texts, none of them empty", .in_chat = true },
+    { "--think", "on|off", "for models that can think aloud first", set_think, "on or off",
+      .in_chat = true },
+    { "--device", "cpu|gpu", "where to run (gpu where there is a hardware one)", set_device,
+      "cpu or gpu", .in_chat = true },
+    { "--json", NULL, "answer, token ids and statistics as one JSON object", set_json },
     { "--logprobs", "N",
-      "with --json: log-probability of each token and of the N likeliest (to 20)", set_logprobs,
-      false },
+      "with --json: log-probability of each token and of the N likeliest (to 20)",
+      NUMBER(logprobs, 0, MAX_LOGPROBS, true) },
+#undef NUMBER
 };
 
 void llm_print_options(FILE *out, bool is_chat)
@@ -207,6 +167,33 @@ static bool complain(const char *what, const char *name, const char *rest)
     return false;
 }
 
+static bool set_number(struct llm_options *o, const struct option *opt, const char *v)
+{
+    void *at = (char *)o + opt->number.at;
+    double n = 0;
+
+    if (!parse_number(&n, v, opt->number.least, opt->number.most))
+        return false;
+    if (opt->number.is_whole) {
+        *(int32_t *)at = (int32_t)n;
+        return n == floor(n);
+    }
+    /* What is too small for a float is still more than 0, which may mean something else. */
+    *(float *)at = n > 0 && n < (double)FLT_MIN ? FLT_MIN : (float)n;
+    return true;
+}
+
+static bool complain_of_value(const struct option *opt, const char *value)
+{
+    fprintf(stderr, "mlx: %s cannot be %s: ", opt->name, *value ? value : "empty");
+    if (opt->set)
+        fprintf(stderr, "it is %s\n", opt->wants);
+    else
+        fprintf(stderr, "it is a %snumber from %.10g to %.10g\n",
+                opt->number.is_whole ? "whole " : "", opt->number.least, opt->number.most);
+    return false;
+}
+
 static bool take_option(struct llm_options *o, struct args *a, bool is_chat)
 {
     const struct option *opt = find_option(a, is_chat);
@@ -216,9 +203,8 @@ static bool take_option(struct llm_options *o, struct args *a, bool is_chat)
         return complain("unknown option", a->word, "");
     if (opt->value && !value)
         return complain(opt->name, "needs a value: ", opt->value);
-    if (!opt->value && a->given)
-        return complain(opt->name, "has no value", "");
-    return opt->set(o, value) || complain(opt->name, "cannot be ", value);
+    return (opt->set ? opt->set(o, value) : set_number(o, opt, value)) ||
+           complain_of_value(opt, value);
 }
 
 /* What is missing, or does not go together. */
@@ -250,7 +236,7 @@ bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat)
         if (!take_option(o, &a, is_chat))
             return false;
     }
-    return check_options(o, is_chat);
+    return args_end(&a) && check_options(o, is_chat);
 }
 
 /* ---- progress ---- */

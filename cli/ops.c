@@ -82,10 +82,9 @@ int cmd_ops(int argc, char **argv)
             forms[i].print();
             return 0;
         }
-    fputs(
+    return args_explain(
+        argc, argv,
         "usage: mlx ops [--summary | --markdown]\n\nLists every op with the backends that run "
         "it. --summary prints the counts\nand the coverage of mlx-c, --markdown the whole list as "
-        "Markdown.\n",
-        args_want_help(argc, argv) ? stdout : stderr);
-    return args_want_help(argc, argv) ? 0 : 1;
+        "Markdown.\n");
 }

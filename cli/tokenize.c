@@ -20,8 +20,20 @@ struct options {
     bool decode, no_special, help;
 };
 
-/* What is wrong with the arguments; NULL: nothing. */
-static const char *parse(struct options *o, int argc, char **argv)
+/* A text may begin with a '-', too: -1, or - itself. */
+static bool looks_like_option(const char *word)
+{
+    return word[0] == '-' && (word[1] == '-' || ((word[1] | 32) >= 'a' && (word[1] | 32) <= 'z'));
+}
+
+static bool complain(const char *what, const char *word)
+{
+    fprintf(stderr, "mlx tokenize: %s%s\n`mlx tokenize --help` says more.\n", what, word);
+    return false;
+}
+
+/* False, with a message, if the arguments are wrong. */
+static bool parse(struct options *o, int argc, char **argv)
 {
     struct args a = { .argc = argc, .argv = argv };
 
@@ -36,12 +48,18 @@ static const char *parse(struct options *o, int argc, char **argv)
             o->model = args_value(&a);
         else if (strcmp(a.word, "--") == 0 && !o->text)
             o->text = args_value(&a); /* whatever it begins with */
-        else if (!o->text && strncmp(a.word, "--", 2) != 0)
-            o->text = a.word;
+        else if (looks_like_option(a.word))
+            return complain("unknown option ", a.word);
+        else if (o->text)
+            return complain("more than one TEXT: ", a.word);
         else
-            return strncmp(a.word, "--", 2) == 0 ? "unknown option" : "more than one TEXT";
+            o->text = a.word;
     }
-    return !o->model ? "--model is missing" : !o->text ? "TEXT is missing" : NULL;
+    if (!args_end(&a))
+        return false;
+    if (!o->help && !o->model)
+        return complain("--model is missing", "");
+    return o->help || o->text || complain("TEXT is missing", "");
 }
 
 static enum err print_ids(struct tok *t, const struct str *text, bool add_special)
@@ -117,14 +135,11 @@ int cmd_tokenize(int argc, char **argv)
     struct str text = { 0 };
     enum err err;
 
-    const char *wrong = parse(&o, argc, argv);
+    if (!parse(&o, argc, argv))
+        return 1;
     if (o.help) {
         fputs(usage_text, stdout);
         return 0;
-    }
-    if (wrong) {
-        fprintf(stderr, "mlx tokenize: %s\n`mlx tokenize --help` says more.\n", wrong);
-        return 1;
     }
     TRY(strm_default(&s, (struct dev){ .type = DEV_CPU }));
     TRY(parts_open(&parts, o.model, PARTS_TOKENIZER, s));

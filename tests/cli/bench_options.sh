@@ -28,6 +28,8 @@ refuses --device tpu
 refuses --filter no_such_case
 refuses --no-such-option 1
 refuses no_such_command
+refuses --json=1 --device cpu --mb 1 --seconds 0 --filter copy
+refuses llm --json=1 --model "$models/qwen3_4bit"
 refuses --mb
 
 refuses llm

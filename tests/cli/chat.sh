@@ -11,10 +11,20 @@ trap 'rm -rf "$folder"' EXIT
 
 # LINES OPTIONS...: a conversation of these lines, into out and err
 talk() {
-    local lines=$1
-    shift
+    ends_with 0 "$@"
+}
+
+fail() { # LINES OPTIONS...: the same, some of whose lines fail
+    ends_with 1 "$@"
+}
+
+ends_with() { # CODE LINES OPTIONS...
+    local want=$1 lines=$2 code
+    shift 2
     printf "$lines" | "$mlx" chat --device cpu --model "$model" "$@" \
-        >"$folder/out" 2>"$folder/err" || wrong "exit code"
+        >"$folder/out" 2>"$folder/err"
+    code=$?
+    [ $code -eq "$want" ] || wrong "exit code $code"
 }
 
 wrong() { # WHAT
@@ -32,7 +42,7 @@ lines() { # FILE COUNT
     [ "$(wc -l <"$folder/$1")" -eq "$2" ] || wrong "wanted $2 lines in $1"
 }
 
-talk '/reste\n/\n/help me\n/exit\nnot read\n'
+fail '/reste\n/\n/help me\n/exit\nnot read\n'
 lines out 0
 lines err 3
 has err 3 "is no command: /reset"
@@ -46,7 +56,7 @@ has out 1 "/exit"
 has out 1 "/help"
 
 # A zero byte does not cut a text.
-talk 'a\0b\n' --max-tokens 2
+fail 'a\0b\n' --max-tokens 2
 lines out 0
 has err 1 "zero byte"
 
@@ -69,7 +79,7 @@ lines err 0
 [ -s "$folder/out" ] || wrong "no answer"
 
 long=$(printf 'once upon a time %.0s' {1..200})
-talk "$long\n" --max-tokens 2
+fail "$long\n" --max-tokens 2
 lines out 0
 lines err 1
 has err 1 "/reset forgets"

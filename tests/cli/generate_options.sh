@@ -44,6 +44,11 @@ refuses "unknown option --prompts=x" --prompts=x
 refuses "unknown option -x" -x
 refuses "--seed needs a value" --seed
 refuses "--logprobs needs --json" --logprobs 1
+refuses "--temp cannot be 1e30: it is a number from 0 to 1000000" --temp 1e30
+refuses "--max-tokens cannot be 1.5: it is a whole number from 1 to 2147483647" --max-tokens 1.5
+refuses "--seed cannot be -1: it is a whole number from 0 to 18446744073709551615" --seed -1
+refuses "--device cannot be tpu: it is cpu or gpu" --device tpu
+refuses "--stop cannot be empty: it is up to eight texts" --stop ""
 for option in --temp --top-p --min-p --top-k --repetition-penalty --max-tokens --seed --logprobs; do
     for value in nan -nan inf -inf -1 -1e-45 x '' 1e300 0x1p999; do
         refuses "$option cannot be" --json "$option" "$value"

@@ -9,12 +9,13 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cp "$tokenizers/llama3.json" "$folder/tokenizer.json"
 
-refuses() { # ARGUMENTS...
-    local text rc
-    text=$("$mlx" tokenize "$@" 2>&1)
+refuses() { # TEXT ARGUMENTS...
+    local want=$1 text rc
+    shift
+    text=$("$mlx" "$@" 2>&1)
     rc=$?
-    if [ $rc -ne 1 ] || [ -z "$text" ]; then
-        echo "tokenize $*: exit code $rc, text: $text"
+    if [ $rc -ne 1 ] || [[ ${text%%$'\n'*} != *"$want"* ]]; then
+        echo "$*: exit code $rc, text: $text"
         failed=1
     fi
 }
@@ -32,10 +33,17 @@ if [ "$ids" != "$piped" ] || [ "$ids" != "${ids%% *} $plain" ] || [ "$back" != "
     failed=1
 fi
 
-refuses
-refuses --model "$folder"
-refuses --model "$folder" --no-such-option x
-refuses --model "$folder" x y
+refuses "--model is missing" tokenize
+refuses "TEXT is missing" tokenize --model "$folder"
+refuses "unknown option --no-such-option" tokenize --model "$folder" --no-such-option x
+refuses "unknown option -x" tokenize --model "$folder" -x
+refuses "more than one TEXT: y" tokenize --model "$folder" x y
+refuses "--decode has no value" tokenize --model "$folder" --decode=1 x
+refuses "--no-special has no value" tokenize --model "$folder" x --no-special=
+refuses "mlx info cannot be called with extra" info extra
+refuses "mlx ops cannot be called with --summary=1" ops --summary=1
+refuses "mlx ops cannot be called with --summary extra" ops --summary extra
+refuses "mlx gates cannot be called with --markdowns" gates --markdowns
 if [ "$("$mlx" tokenize --model="$folder" -- "--decode")" != \
     "$(printf -- --decode | "$mlx" tokenize -m "$folder" -)" ]; then
     echo "a text behind --"
@@ -67,7 +75,7 @@ if [ "$listed" != "$text" ]; then
     echo "of a list in brackets: $listed"
     failed=1
 fi
-refuses --model "$folder/nothing" x
+refuses "$folder/nothing" tokenize --model "$folder/nothing" x
 rm "$folder/tokenizer.json"
 if [ "$("$mlx" tokenize --model "$folder" x 2>&1 | wc -l)" -ne 1 ]; then
     echo "more than one line for a missing file"
