@@ -389,6 +389,19 @@ out:
     return err;
 }
 
+enum err json_opt(struct json *out, struct json object, const char *key, enum json_kind kind)
+{
+    struct json v = json_find(object, key);
+    enum err err = ERR_OK;
+
+    if (json_kind(v) <= JSON_NULL)
+        return ERR_OK;
+    TRY(want(v, kind));
+    *out = v;
+out:
+    return err;
+}
+
 #define GETTERS(type, ctype, kind)                                                                 \
     enum err json_get_##type(ctype *out, struct json object, const char *key)                      \
     {                                                                                              \

@@ -78,6 +78,8 @@ MUST_CHECK enum err json_get_number(double *out, struct json object, const char 
 MUST_CHECK enum err json_get_int(int64_t *out, struct json object, const char *key);
 
 /* Optional members: one that is missing or null leaves *out as it is. */
+MUST_CHECK enum err json_opt(struct json *out, struct json object, const char *key,
+                             enum json_kind kind);
 MUST_CHECK enum err json_opt_string(const char **out, struct json object, const char *key);
 MUST_CHECK enum err json_opt_bool(bool *out, struct json object, const char *key);
 MUST_CHECK enum err json_opt_number(double *out, struct json object, const char *key);

@@ -188,19 +188,21 @@ out:
 
 static enum err read_rope(struct lm_config *c, struct json o)
 {
-    struct json scaling = json_find(o, "rope_scaling"), newer = json_find(o, "rope_parameters");
-    struct places p = places_of(o, scaling, newer);
+    struct json scaling = { 0 }, newer = { 0 };
     enum err err;
 
+    TRY(json_opt(&scaling, o, "rope_scaling", JSON_OBJECT));
+    TRY(json_opt(&newer, o, "rope_parameters", JSON_OBJECT));
+    struct places p = places_of(o, scaling, newer);
     TRY(numbers_read(c, LM_NUMBERS_ROPE, &p.base));
     if (!c->rope.base && !(c->rope.base = (float)c->arch->rope_base))
         TRY(json_fail(o, "\"rope_theta\" is missing"));
     if (c->arch->reads_rope_traditional)
         TRY(json_opt_bool(&c->rope.traditional, o, "rope_traditional"));
     /* Newer files keep base and scaling together. */
-    if (json_kind(scaling) != JSON_OBJECT)
+    if (!scaling.node)
         scaling = newer;
-    if (json_kind(scaling) != JSON_OBJECT)
+    if (!scaling.node)
         goto out;
     TRY(read_rope_kind(&c->rope, scaling));
     TRY(refuse_other(scaling, "partial_rotary_factor", 1));
@@ -329,13 +331,14 @@ enum err config_quant(struct lm_quant *out, bool *is_own, const struct lm_config
 
 static enum err read_layer_types(struct lm_config *c, struct json o)
 {
-    struct json types = json_find(o, "layer_types");
+    struct json types = { 0 };
     struct places p = place_of(o);
     bool has_window = false;
     size_t i = 0;
-    enum err err = ERR_OK;
+    enum err err;
 
-    if (json_kind(types) <= JSON_NULL)
+    TRY(json_opt(&types, o, "layer_types", JSON_ARRAY));
+    if (!types.node)
         return ERR_OK;
     if (json_count(types) != (size_t)c->layers)
         return json_fail(types, "it has %zu entries for %d layers", json_count(types), c->layers);
@@ -358,13 +361,13 @@ out:
     return err;
 }
 
-static enum err read_dense_layers(struct lm_config *c, struct json list)
+static enum err read_dense_layers(struct lm_config *c, struct json o)
 {
+    struct json list = { 0 };
     int64_t n;
-    enum err err = ERR_OK;
+    enum err err;
 
-    if (json_kind(list) > JSON_NULL && json_kind(list) != JSON_ARRAY)
-        return json_fail(list, "expected an array");
+    TRY(json_opt(&list, o, "mlp_only_layers", JSON_ARRAY));
     JSON_EACH(item, list)
     {
         TRY(json_int(&n, item));
@@ -385,7 +388,7 @@ static enum err read_experts(struct lm_config *c, struct json o)
     TRY(numbers_read(c, LM_NUMBERS_EXPERTS, &p.base));
     TRY(numbers_check_experts(c, &p.base));
     TRY(json_opt_bool(&c->normalise_scores, o, "norm_topk_prob"));
-    err = read_dense_layers(c, json_find(o, "mlp_only_layers"));
+    err = read_dense_layers(c, o);
 out:
     return err;
 }

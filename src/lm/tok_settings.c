@@ -20,7 +20,7 @@ static enum err join(char *out, const char *folder, const char *name)
                                   : err_set(ERR_ARG, "%.100s...: path is too long", folder);
 }
 
-/* A file that may be absent: *doc is then NULL. */
+/* A file that may be absent: *doc is then NULL. It holds an object. */
 static enum err load_optional(struct json_doc **doc, const char *folder, const char *name)
 {
     char path[PATH_SIZE];
@@ -29,6 +29,8 @@ static enum err load_optional(struct json_doc **doc, const char *folder, const c
     TRY(join(path, folder, name));
     if (access(path, F_OK) == 0)
         TRY(json_load(doc, path));
+    if (*doc && json_kind(json_root(*doc)) != JSON_OBJECT)
+        err = json_fail(json_root(*doc), "expected an object");
 out:
     return err;
 }
@@ -153,18 +155,21 @@ out:
 
 /* ---- ids that end a text ---- */
 
+/* What is beyond every vocabulary never comes, so it ends nothing. */
 static enum err add_eos(struct tok *t, struct json v)
 {
     int64_t id;
     enum err err;
 
     TRY(json_int(&id, v));
+    if (id < 0)
+        return json_fail(v, "%lld is no token id", (long long)id);
     for (size_t i = 0; i < t->info.eos_ids.n; i++)
         if (t->info.eos_ids.v[i] == id)
             return ERR_OK;
     if (t->info.eos_ids.n == EOS_MAX)
         return json_fail(v, "more than %d ids", EOS_MAX);
-    if (id >= 0 && id < VOCAB_MAX_ID)
+    if (id < VOCAB_MAX_ID)
         TRY(VEC_PUSH(&t->info.eos_ids, (int32_t)id));
 out:
     return err;

@@ -37,8 +37,8 @@ MUST_CHECK enum err weights_get(struct arr **out, struct lm_weights *src, const 
                                 const struct lm_tensor *want);
 void weights_destroy(struct lm_weights **src);
 
-/* The safetensors files of a folder: model.safetensors, or the shards that
- * model.safetensors.index.json lists. Tensors are read lazily, on the stream s. */
+/* All model*.safetensors of a folder, none of whose tensors may be there twice. Tensors are read
+ * lazily, on the stream s. */
 MUST_CHECK enum err weights_open_folder(struct lm_weights **out, const char *folder,
                                         struct strm *s);
 

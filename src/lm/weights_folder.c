@@ -1,8 +1,8 @@
 /* Weights from the safetensors files of a model folder. */
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
-#include "core/json.h"
 #include "io/io.h"
 #include "lm/weights.h"
 #include "lm/weights_list.h"
@@ -43,42 +43,68 @@ out:
     return err;
 }
 
-/* ---- shards ---- */
+/* ---- the files ---- */
+
+struct names {
+    VEC(char *) list; /* owned */
+};
+
+static bool is_model_file(const char *name)
+{
+    static const char begin[] = "model", end[] = ".safetensors";
+    size_t n = strlen(name), most = sizeof begin - 1 + sizeof end - 1;
+
+    return n >= most && strncmp(name, begin, sizeof begin - 1) == 0 &&
+           strcmp(name + n - (sizeof end - 1), end) == 0;
+}
 
 static int by_text(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The index names the file of every tensor; each file is read once. */
-static enum err read_shards(struct io_arrays *out, const char *folder, const char *index,
-                            struct strm *s)
+static enum err add_name(struct names *out, const char *name)
 {
-    VEC(const char *) files = { 0 };
-    struct json_doc *doc = NULL;
-    struct json map;
+    char *copy = mem_strdup(name);
+    enum err err = copy ? VEC_PUSH(&out->list, copy) : ERR_NO_MEMORY;
+
+    if (err)
+        mem_free(copy);
+    return err;
+}
+
+static enum err list_files(struct names *out, const char *folder)
+{
+    DIR *d = opendir(folder);
+    enum err err = ERR_OK;
+
+    if (!d)
+        return err_set(ERR_RUNTIME, "%s: %s", folder, strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (is_model_file(e->d_name))
+            TRY(add_name(out, e->d_name));
+    if (out->list.n)
+        qsort(out->list.v, out->list.n, sizeof *out->list.v, by_text);
+    else
+        err = err_set(ERR_ARG, "%s has no model.safetensors, nor any model*.safetensors", folder);
+out:
+    closedir(d);
+    return err;
+}
+
+/* Every model*.safetensors, as mlx-lm does it: what an index says is of no concern. */
+static enum err read_files(struct io_arrays *out, const char *folder, struct strm *s)
+{
+    struct names names = { 0 };
     enum err err;
 
-    TRY(json_load(&doc, index));
-    TRY(json_get(&map, json_root(doc), "weight_map", JSON_OBJECT));
-    JSON_EACH(entry, map)
-    {
-        const char *file;
-        TRY(json_string(&file, entry));
-        if (strchr(file, '/')) {
-            err = json_fail(entry, "'%s' is not a file of the folder", file);
-            goto out;
-        }
-        TRY(VEC_PUSH(&files, file));
-    }
-    if (files.n)
-        qsort(files.v, files.n, sizeof *files.v, by_text);
-    for (size_t i = 0; i < files.n; i++)
-        if (i == 0 || strcmp(files.v[i], files.v[i - 1]) != 0)
-            TRY(read_file(out, folder, files.v[i], s));
+    TRY(list_files(&names, folder));
+    for (size_t i = 0; i < names.list.n; i++)
+        TRY(read_file(out, folder, names.list.v[i], s));
 out:
-    VEC_FINI(&files);
-    json_destroy(&doc);
+    for (size_t i = 0; i < names.list.n; i++)
+        mem_free(names.list.v[i]);
+    VEC_FINI(&names.list);
     return err;
 }
 
@@ -122,8 +148,6 @@ enum err weights_open_folder(struct lm_weights **out, const char *folder, struct
 {
     struct folder_weights *w = mem_alloc(sizeof *w);
     struct io_arrays arrays = { 0 };
-    char index[PATH_LENGTH];
-    struct stat st;
     enum err err = ERR_NO_MEMORY;
 
     if (!w)
@@ -132,9 +156,7 @@ enum err weights_open_folder(struct lm_weights **out, const char *folder, struct
         (struct lm_weights){ folder_has, folder_get, NULL, folder_check_read, folder_destroy };
     if (!(w->folder = mem_strdup(folder)))
         goto out;
-    TRY(path_in(index, folder, "model.safetensors.index.json"));
-    TRY(stat(index, &st) == 0 ? read_shards(&arrays, folder, index, s)
-                              : read_file(&arrays, folder, "model.safetensors", s));
+    TRY(read_files(&arrays, folder, s));
     TRY(weights_list_init(&w->list, &arrays, folder));
     *out = &w->base;
     w = NULL;

@@ -39,6 +39,15 @@ with open(sys.argv[1], "r+b") as f:
 EOF
 }
 
+write_tensor() { # NAME FILE: one number
+    python3 - "$1" "$2" <<'EOF'
+import json, struct, sys
+head = json.dumps({sys.argv[1]: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+with open(sys.argv[2], "wb") as f:
+    f.write(struct.pack("<Q", len(head)) + head + bytes(4))
+EOF
+}
+
 # TEXT ARGUMENTS...: fails with a line that has TEXT in it
 says() {
     local want=$1 rc
@@ -97,8 +106,8 @@ edit config.json 'd["rope_scaling"] = {"rope_type": "longrope"}'
 says "longrope" --model "$m" --prompt x
 
 # Files that are none: nobody writes into the FIFO, and the device has no end.
-for file in config.json tokenizer.json model.safetensors model.safetensors.index.json \
-    generation_config.json tokenizer_config.json chat_template.jinja; do
+for file in config.json tokenizer.json model.safetensors model-2.safetensors generation_config.json \
+    tokenizer_config.json chat_template.jinja; do
     fresh
     rm -f "$m/$file"
     mkfifo "$m/$file"
@@ -138,6 +147,14 @@ says "rope_scaling.factor: 0 is not between" --model "$m" --prompt x
 fresh
 edit config.json 'd["num_hidden_layers"] -= 1'
 says "tensors that a qwen3 of this config does not read: model.layers.1." --model "$m" --prompt x
+
+# Every model*.safetensors counts, whatever an index says: tensors twice, tensors that nothing reads.
+fresh
+cp "$m/model.safetensors" "$m/model-2.safetensors"
+says "model.embed_tokens" --model "$m" --prompt x
+fresh
+write_tensor model.mast.weight "$m/model_more.safetensors"
+says "does not read: model.mast.weight" --model "$m" --prompt x
 
 # Weights that are NaN, so that no token is likelier than another.
 fresh

@@ -136,6 +136,16 @@ static void test_settings_are_read(void **state)
     tok_destroy(&t);
 }
 
+static void test_ends_beyond_the_vocabulary(void **state)
+{
+    put(*state, "generation_config.json", "{\"eos_token_id\":[1, 100, 1e15]}");
+    struct tok *t = load(*state);
+
+    assert_int_equal(tok_info(t)->eos_ids.n, 2);
+    assert_int_equal(tok_info(t)->eos_ids.v[1], 100);
+    tok_destroy(&t);
+}
+
 static void test_list_of_templates(void **state)
 {
     put(*state, "tokenizer_config.json",
@@ -194,6 +204,15 @@ static void test_errors_name_file_and_key(void **state)
           "chat_template[0]: \"template\" is missing" },
         { "generation_config.json", "{\"eos_token_id\":\"x\"}",
           "generation_config.json: eos_token_id: expected an integer" },
+        { "generation_config.json", "{\"eos_token_id\":[0, 1.5]}",
+          "eos_token_id[1]: expected an integer" },
+        { "generation_config.json", "{\"eos_token_id\":-1}", "eos_token_id: -1 is no token id" },
+        { "config.json", "{\"eos_token_id\":[2, -7]}", "eos_token_id[1]: -7 is no token id" },
+        { "generation_config.json", "[{\"eos_token_id\":1}]",
+          "generation_config.json: expected an object" },
+        { "config.json", "7", "config.json: expected an object" },
+        { "tokenizer_config.json", "\"x\"", "tokenizer_config.json: expected an object" },
+        { "special_tokens_map.json", "[]", "special_tokens_map.json: expected an object" },
     };
     struct folder *d = *state;
     struct tok *t = NULL;
@@ -319,6 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_tokenizer_json_alone, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_settings_are_read, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_ends_beyond_the_vocabulary, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_list_of_templates, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_errors_name_file_and_key, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_ends_are_limited, make_folder, remove_folder),
