@@ -16,7 +16,7 @@ struct block { /* offsets of the parts of a node's single allocation */
     size_t out, in, params, strides, shape, size;
 };
 
-static inline struct block node_layout(const struct node_params *p)
+static inline struct block node_layout(const struct node_params *p, size_t params_size)
 {
     struct block b;
     size_t dims = 0;
@@ -26,7 +26,7 @@ static inline struct block node_layout(const struct node_params *p)
     b.out = align_up(sizeof(struct node), 16);
     b.in = b.out + p->n_out * sizeof(struct arr);
     b.params = align_up(b.in + p->n_in * sizeof(struct arr *), 16);
-    b.strides = align_up(b.params + p->params_size, 16);
+    b.strides = align_up(b.params + params_size, 16);
     b.shape = b.strides + dims * sizeof(int64_t);
     b.size = b.shape + dims * sizeof(int32_t);
     return b;
@@ -95,7 +95,8 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     if (err)
         return err;
 
-    struct block b = node_layout(p);
+    size_t params_size = p->params ? op_params_size(op_table[p->op].params, p->params) : 0;
+    struct block b = node_layout(p, params_size);
     char *base = mem_pool_alloc(b.size);
     if (!base)
         return ERR_NO_MEMORY;
@@ -110,13 +111,13 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     n->n_in = (int32_t)p->n_in;
     n->n_out = (int32_t)p->n_out;
     n->strm = p->strm;
-    n->params_size = (uint32_t)p->params_size;
+    n->params_size = (uint32_t)params_size;
     n->bytes = (uint32_t)MIN(b.size, UINT32_MAX);
     n->params = base + b.params;
     n->in = (struct arr **)(base + b.in);
     n->out = (struct arr *)(base + b.out);
-    if (p->params_size)
-        memcpy(n->params, p->params, p->params_size);
+    if (params_size)
+        memcpy(n->params, p->params, params_size);
     for (size_t i = 0; i < p->n_in; i++) {
         struct arr *a;
         if (p->given) {

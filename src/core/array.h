@@ -107,6 +107,12 @@ struct node {
     uint64_t mark;     /* eval's scratch: epoch and index of the walk in progress */
 };
 
+/* Whether two nodes of one op have equal parameters. */
+static inline bool node_same_params(const struct node *a, const struct node *b)
+{
+    return a->params_size == b->params_size && memcmp(a->params, b->params, a->params_size) == 0;
+}
+
 struct out_desc {
     struct shp shape;
     enum dtype dtype;
@@ -114,16 +120,15 @@ struct out_desc {
 
 /* Makes a node with n_out outputs; outs[i] receives one reference each. Takes a reference on every
  * input in `in`; of those in `given` the node takes over the caller's, and NULL is left there
- * unless it fails. params (params_size bytes) are copied. A float64 array on a GPU stream is
- * ERR_ARG. */
+ * unless it fails. params are copied, of a list as much as it uses. A float64 array on a GPU stream
+ * is ERR_ARG. */
 struct node_params {
     uint16_t op;
     struct strm *strm;
     struct arr *const *in;
     struct arr **given; /* instead of in */
     size_t n_in;
-    const void *params;
-    size_t params_size;
+    const void *params; /* the op's struct, or NULL */
     const struct out_desc *out;
     size_t n_out;
 };

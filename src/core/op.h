@@ -69,7 +69,7 @@ struct op_info {
     const char *name;
     uint8_t family; /* enum op_family */
     uint8_t flags;  /* enum op_flags */
-    uint16_t params_size;
+    uint8_t params; /* enum op_params_id */
     op_vjp_fn vjp;
     op_jvp_fn jvp;
     op_vmap_fn vmap;

@@ -413,11 +413,11 @@ static void move(const struct replay_move *m, int32_t by)
         break;
     case OP_SLICE_UPDATE:
         region = &((struct slice_update_params *)n->params)->region;
-        region->start[m->axis] += by;
-        region->stop[m->axis] += by;
+        region->d[m->axis].start += by;
+        region->d[m->axis].stop += by;
         break;
     default: /* OP_SLICE */
-        region->stop[m->axis] += by;
+        region->d[m->axis].stop += by;
         m->a->shape[m->axis] += by;
         node_reset(n);
         break;

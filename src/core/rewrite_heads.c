@@ -66,7 +66,7 @@ static void match_rope(struct rw_search *s, uint16_t rope)
 
 static bool are_turned_alike(const struct node *a, const struct node *b)
 {
-    bool same = a->n_in == b->n_in && memcmp(a->params, b->params, a->params_size) == 0;
+    bool same = a->n_in == b->n_in && node_same_params(a, b);
 
     for (int k = 1; same && k < a->n_in; k++)
         same = a->in[k] == b->in[k];

@@ -11,7 +11,7 @@ static bool is_product(const struct rw_search *s, uint16_t i)
 static bool are_siblings(const struct node *a, const struct node *b)
 {
     return a->in[0] == b->in[0] && a->n_in == b->n_in && a->out[0].dtype == b->out[0].dtype &&
-           memcmp(a->params, b->params, a->params_size) == 0;
+           node_same_params(a, b);
 }
 
 /* Products of the same input as the one in the first slot. Returns how many there are now. */

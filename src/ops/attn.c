@@ -336,8 +336,7 @@ static enum err make_node(struct arr **out, const struct attention *t, struct st
         in[n++] = t->sinks;
     arr_shape(&d.shape, t->q);
     d.shape.d[SIZE] = t->v->shape[SIZE];
-    return arr_new_op(out, .op = OP_SDPA, .strm = s, .in = in, .n_in = n, .params = &p,
-                      .params_size = sizeof p, .out = &d);
+    return arr_new_op(out, .op = OP_SDPA, .strm = s, .in = in, .n_in = n, .params = &p, .out = &d);
 }
 
 enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s)

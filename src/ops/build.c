@@ -10,7 +10,7 @@ enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n, str
     else
         arr_shape(&d.shape, a);
     return arr_new_op(out, .op = (uint16_t)n->op, .strm = s, .in = &a, .n_in = 1,
-                      .params = n->params, .params_size = op_table[n->op].params_size, .out = &d);
+                      .params = n->params, .out = &d);
 }
 
 static bool has_shape(const struct arr *a, const struct shp *shape)
@@ -22,7 +22,8 @@ enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape, s
 {
     if (has_shape(a, shape))
         return ops_same(out, a);
-    return ops_node(out, a, &(struct ops_node){ OP_BROADCAST, dtype_of(a), shape, NULL }, s);
+    struct shape_params p = shape_params(shape);
+    return ops_node(out, a, &(struct ops_node){ OP_BROADCAST, dtype_of(a), shape, &p }, s);
 }
 
 enum err ops_common_shape(struct shp *out, struct arrs in)

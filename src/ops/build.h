@@ -19,6 +19,15 @@ static inline struct ints shp_ints(const struct shp *s)
     return (struct ints){ s->d, (size_t)s->ndim };
 }
 
+static inline struct shape_params shape_params(const struct shp *s)
+{
+    struct shape_params p = { .n = s->ndim };
+
+    for (int i = 0; i < s->ndim; i++)
+        p.shape[i] = s->d[i];
+    return p;
+}
+
 /* The result is a itself. */
 static inline enum err ops_same(struct arr **out, struct arr *a)
 {

@@ -72,6 +72,7 @@ out:
 
 enum err ops_arange(struct arr **out, const struct arange_params *r, enum dtype t, struct strm *s)
 {
+    struct arange_params p = { r->start, r->stop, r->step, (int32_t)t };
     struct out_desc d = { .shape.ndim = 1, .dtype = t };
 
     if (t == DT_BOOL)
@@ -87,8 +88,7 @@ enum err ops_arange(struct arr **out, const struct arange_params *r, enum dtype 
     if (size > INT32_MAX)
         return err_set(ERR_ARG, "[arange] Maximum size exceeded.");
     d.shape.d[0] = size > 0 ? (int32_t)size : 0;
-    return arr_new_op(out, .op = OP_ARANGE, .strm = s, .params = r, .params_size = sizeof *r,
-                      .out = &d);
+    return arr_new_op(out, .op = OP_ARANGE, .strm = s, .params = &p, .out = &d);
 }
 
 /* 0, 1, ..., n - 1 shifted by first. */

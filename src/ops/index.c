@@ -5,7 +5,7 @@
 static enum err gather_axis(struct arr **out, struct arr *a, struct arr *indices, int axis,
                             struct strm *s)
 {
-    struct gather_params p = { .n_axes = 1, .axis = { axis } };
+    struct gather_params p = { .n_axes = 1, .n = a->ndim, .d[0].axis = axis };
     struct out_desc d = { .dtype = dtype_of(a) };
 
     if (!dt_is_integer(dtype_of(indices)))
@@ -15,11 +15,11 @@ static enum err gather_axis(struct arr **out, struct arr *a, struct arr *indices
         return err_set(ERR_ARG, "[gather] Arrays have at most %d dimensions.", SHP_MAX);
     arr_shape(&d.shape, indices);
     for (int i = 0; i < a->ndim; i++) {
-        p.slice_size[i] = i == axis ? 1 : a->shape[i];
-        d.shape.d[d.shape.ndim++] = p.slice_size[i];
+        p.d[i].size = i == axis ? 1 : a->shape[i];
+        d.shape.d[d.shape.ndim++] = p.d[i].size;
     }
     return arr_new_op(out, .op = OP_GATHER, .strm = s, .in = (struct arr *[]){ a, indices },
-                      .n_in = 2, .params = &p, .params_size = sizeof p, .out = &d);
+                      .n_in = 2, .params = &p, .out = &d);
 }
 
 enum err ops_take(struct arr **out, struct arr *a, struct arr *indices, int axis, struct strm *s)
@@ -89,7 +89,6 @@ enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indice
     TRY(ops_broadcast_to(&in[1], indices, shp_ints(&at), s));
     err = arr_new_op(out, .op = OP_GATHER_AXIS, .strm = s, .in = in, .n_in = 2,
                      .params = &(struct axis_params){ axis },
-                     .params_size = sizeof(struct axis_params),
                      .out = &(struct out_desc){ at, dtype_of(a) });
 out:
     arr_unref_all(in, 2);

@@ -219,7 +219,7 @@ enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
     product_shape(&d.shape, &m);
     TRY(addend(&c, in->c, &d.shape, &m, s));
     TRY(arr_new_op(&x, .op = OP_ADDMM, .strm = s, .in = (struct arr *[]){ m.a, m.b, c }, .n_in = 3,
-                   .params = &p, .params_size = sizeof p, .out = &d));
+                   .params = &p, .out = &d));
     if (flatten)
         STEP(x, ops_unflatten(&next, x, 0, (struct ints){ in->a->shape, in->a->ndim - 1u }, s));
     TRY(drop_vector_dims(out, x, &m, s));
@@ -301,7 +301,7 @@ static enum err gather_node(struct arr **out, struct operands *m, const struct o
     in[0] = m->a;
     in[1] = m->b;
     TRY(arr_new_op(out, .op = OP_GATHER_MM, .strm = s, .in = in, .n_in = 4, .params = &p,
-                   .params_size = sizeof p, .out = &d));
+                   .out = &d));
 out:
     arr_unref_all(numbers, 2);
     arr_unref_all(in + 2, 2);

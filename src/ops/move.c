@@ -66,7 +66,7 @@ enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm
         TRY(ops_astype(&cast[i], in.v[i], d.dtype, s));
     struct axis_params p = { axis };
     TRY(arr_new_op(out, .op = OP_CONCATENATE, .strm = s, .in = cast, .n_in = in.n, .params = &p,
-                   .params_size = sizeof p, .out = &d));
+                   .out = &d));
 out:
     parts_free(cast, in.n);
     return err;
@@ -285,12 +285,12 @@ static enum err pad_constant(struct arr **out, struct arr *a, const struct pad_p
 
     arr_shape(&d.shape, a);
     for (int i = 0; i < p->n; i++) {
-        int32_t *dim = &d.shape.d[p->axis[i]];
-        TRY(ops_dim(dim, (int64_t)*dim + p->low[i] + p->high[i], "pad"));
+        int32_t *dim = &d.shape.d[p->d[i].axis];
+        TRY(ops_dim(dim, (int64_t)*dim + p->d[i].low + p->d[i].high, "pad"));
     }
     TRY(pad_value(&v, value, d.dtype, s));
     TRY(arr_new_op(out, .op = OP_PAD, .strm = s, .in = (struct arr *[]){ a, v }, .n_in = 2,
-                   .params = p, .params_size = sizeof *p, .out = &d));
+                   .params = p, .out = &d));
 out:
     arr_unref(&v);
     return err;
@@ -308,14 +308,14 @@ static enum err check_pads(struct pad_params *p, const struct arr *a, const stru
     for (p->n = 0; p->n < (int)in->axes.n; p->n++) {
         int i = p->n, axis;
         TRY(shp_axis(&axis, in->axes.v[i], a->ndim, "pad"));
-        p->axis[i] = axis;
-        p->low[i] = in->low.v[i];
-        p->high[i] = in->high.v[i];
-        if (p->low[i] < 0 || p->high[i] < 0)
+        p->d[i].axis = axis;
+        p->d[i].low = in->low.v[i];
+        p->d[i].high = in->high.v[i];
+        if (p->d[i].low < 0 || p->d[i].high < 0)
             return err_set(ERR_ARG,
                            "[pad] Invalid padding sizes (%d, %d) for axis %d. Padding "
                            "sizes must be non-negative.",
-                           p->low[i], p->high[i], axis);
+                           p->d[i].low, p->d[i].high, axis);
     }
 out:
     return err;
@@ -337,13 +337,13 @@ enum err ops_pad(struct arr **out, struct arr *a, const struct ops_pad *in, stru
         return pad_constant(out, a, &p, in->value, s);
     x = arr_ref(a);
     for (int i = 0; i < p.n; i++) {
-        const int32_t pads[] = { p.low[i], p.high[i] };
+        const int32_t pads[] = { p.d[i].low, p.d[i].high };
         if (!pads[0] && !pads[1])
             continue;
-        if (x->shape[p.axis[i]] == 0)
-            TRY(pad_empty_axis(&x, p.axis[i], mode, pads, s));
+        if (x->shape[p.d[i].axis] == 0)
+            TRY(pad_empty_axis(&x, p.d[i].axis, mode, pads, s));
         else
-            TRY(pad_axis(&x, p.axis[i], pad_modes[mode].fn, pads, s));
+            TRY(pad_axis(&x, p.d[i].axis, pad_modes[mode].fn, pads, s));
     }
     arr_move(out, &x);
 out:

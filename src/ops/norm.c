@@ -130,7 +130,7 @@ static enum err make_node(struct arr **out, struct arr *x, const struct norm *n,
         }
     arr_shape(&d.shape, x);
     TRY(arr_new_op(out, .op = (uint16_t)n->op, .strm = s, .given = in, .n_in = n_in, .params = &p,
-                   .params_size = sizeof p, .out = &d));
+                   .out = &d));
 out:
     arr_unref_all(in, n_in);
     return err;

@@ -95,6 +95,7 @@ MUST_CHECK enum err ops_fill(struct arr **out, struct ints shape, double value, 
                              struct strm *s);
 MUST_CHECK enum err ops_fill_like(struct arr **out, struct arr *a, double value, enum dtype t,
                                   struct strm *s);
+/* The dtype is t, whatever range has. */
 MUST_CHECK enum err ops_arange(struct arr **out, const struct arange_params *range, enum dtype t,
                                struct strm *s);
 

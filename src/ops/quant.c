@@ -6,19 +6,18 @@
 /* ---- modes ---- */
 
 static const struct {
-    const char *name;
     int32_t group_size, bits;
-} modes[QUANT_MODES] = {
-    [QUANT_AFFINE] = { "affine", 64, 4 },
-    [QUANT_MXFP4] = { "mxfp4", 32, 4 },
-    [QUANT_MXFP8] = { "mxfp8", 32, 8 },
-    [QUANT_NVFP4] = { "nvfp4", 16, 4 },
+} modes[] = {
+    [QUANT_AFFINE] = { 64, 4 },
+    [QUANT_MXFP4] = { 32, 4 },
+    [QUANT_MXFP8] = { 32, 8 },
+    [QUANT_NVFP4] = { 16, 4 },
 };
 
 static enum err parse_mode(struct quant_params *p, const struct ops_quant *q, const char *op)
 {
-    for (int i = 0; i < QUANT_MODES; i++) {
-        if (strcmp(modes[i].name, q->mode) != 0)
+    for (int i = 0; i < quant_mode_words.n; i++) {
+        if (strcmp(quant_mode_words.word[i], q->mode) != 0)
             continue;
         p->mode = i;
         p->group_size = q->group_size ? *q->group_size : modes[i].group_size;
@@ -47,10 +46,10 @@ static enum err check_sizes(const struct quant_params *p, const char *op)
     }
     if (p->group_size != group)
         return err_set(ERR_ARG, "[%s] %s quantization requires group size %d but got %d.", op,
-                       modes[p->mode].name, group, p->group_size);
+                       quant_mode_words.word[p->mode], group, p->group_size);
     if (p->bits != bits)
         return err_set(ERR_ARG, "[%s] %s quantization requires bits to be %d but got %d.", op,
-                       modes[p->mode].name, bits, p->bits);
+                       quant_mode_words.word[p->mode], bits, p->bits);
     return ERR_OK;
 }
 
@@ -85,7 +84,7 @@ static enum err check_scales(enum dtype *type, const struct ops_packed *w,
                            dt_name(dtype_of(w->scales)));
         if (w->biases)
             return err_set(ERR_ARG, "[%s] Biases must be null for quantization mode '%s'.", op,
-                           modes[p->mode].name);
+                           quant_mode_words.word[p->mode]);
         return ERR_OK;
     }
     if (!w->biases)
@@ -164,7 +163,6 @@ enum err ops_quantize(struct ops_quantized *out, struct arr *w, const struct ops
                                                   .in = in,
                                                   .n_in = global_scale ? 2 : 1,
                                                   .params = &p,
-                                                  .params_size = sizeof p,
                                                   .out = d,
                                                   .n_out = out->n });
 out:
@@ -236,10 +234,10 @@ enum err ops_dequantize(struct arr **out, const struct ops_packed *w,
         type = *how->dtype;
     if (!w->biases)
         d.dtype = type;
+    p.dtype = (int32_t)d.dtype;
     arr_shape(&d.shape, w->w);
     d.shape.d[d.shape.ndim - 1] = (int32_t)row_length(w->w, &p.q);
-    TRY(arr_new_op(&x, .op = OP_QUANTIZE, .strm = s, .in = in, .n_in = n, .params = &p,
-                   .params_size = sizeof p, .out = &d));
+    TRY(arr_new_op(&x, .op = OP_QUANTIZE, .strm = s, .in = in, .n_in = n, .params = &p, .out = &d));
     TRY(ops_astype(out, x, type, s));
 out:
     arr_unref(&x);
@@ -372,7 +370,7 @@ static enum err product_node(struct arr **out, struct product *m, enum op_id op,
                              const struct out_desc *d, struct strm *s)
 {
     return arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = m->in, .n_in = m->n_in,
-                      .params = &m->p, .params_size = sizeof m->p, .out = d);
+                      .params = &m->p, .out = d);
 }
 
 enum err ops_quantized_matmul(struct arr **out, struct arr *x, const struct ops_packed *w,

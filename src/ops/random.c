@@ -107,7 +107,7 @@ enum err ops_random_bits(struct arr **out, struct ints shape, int width, struct 
                          struct strm *s)
 {
     enum dtype t = width == 4 ? DT_UINT32 : width == 2 ? DT_UINT16 : DT_UINT8;
-    struct random_bits_params p = { width };
+    struct random_bits_params p = { .width = width };
     struct arr *k = key ? arr_ref(key) : NULL;
     struct shp to;
     enum err err;
@@ -118,6 +118,8 @@ enum err ops_random_bits(struct arr **out, struct ints shape, int width, struct 
     if (!k)
         TRY(sequence_next(&k));
     TRY(check_key(k));
+    p.n = to.ndim;
+    memcpy(p.shape, to.d, (size_t)to.ndim * sizeof to.d[0]);
     TRY(ops_node(out, k, &(struct ops_node){ OP_RANDOM_BITS, t, &to, &p }, s));
 out:
     arr_unref(&k);

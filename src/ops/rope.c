@@ -106,7 +106,7 @@ enum err ops_rope(struct arr **out, struct arr *x, const struct ops_rope *r, str
     }
     arr_shape(&d.shape, x);
     TRY(arr_new_op(out, .op = OP_ROPE, .strm = s, .given = in, .n_in = n_in, .params = &p,
-                   .params_size = sizeof p, .out = &d));
+                   .out = &d));
 out:
     arr_unref_all(in, n_in);
     return err;

@@ -1,14 +1,6 @@
 /* Running sums, products, extremes along an axis. */
 #include "ops/build.h"
 
-static const char *const names[] = {
-    [SCAN_MAX] = "cummax",
-    [SCAN_MIN] = "cummin",
-    [SCAN_SUM] = "cumsum",
-    [SCAN_PROD] = "cumprod",
-    [SCAN_LOGADDEXP] = "logcumsumexp",
-};
-
 static enum dtype result_dtype(enum dtype t, enum scan_kind kind)
 {
     if (kind == SCAN_SUM && t == DT_BOOL)
@@ -28,8 +20,8 @@ enum err ops_scan(struct arr **out, struct arr *a, const struct ops_scan *v, str
 
     if (a->ndim == 0 || v->axis < -a->ndim || v->axis >= a->ndim)
         return err_set(ERR_ARG, "[%s] Axis %d is out of bounds for array with %d dimensions.",
-                       names[v->kind], v->axis, a->ndim);
-    TRY(shp_axis(&axis, v->axis, a->ndim, names[v->kind]));
+                       scan_kind_words.word[v->kind], v->axis, a->ndim);
+    TRY(shp_axis(&axis, v->axis, a->ndim, scan_kind_words.word[v->kind]));
     p.axis = axis;
     /* Bools are scanned as numbers, whose identities are true or false again. */
     enum dtype work = t == DT_BOOL ? DT_UINT8 : t;

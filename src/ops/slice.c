@@ -4,7 +4,7 @@
 /* Start, stop and step of one dimension of size n, clamped; gives the number of elements. */
 static int32_t clamp_range(struct slice_params *p, int i, int32_t n)
 {
-    int64_t start = p->start[i], stop = p->stop[i], step = p->step[i];
+    int64_t start = p->d[i].start, stop = p->d[i].stop, step = p->d[i].step;
     int64_t count;
 
     start = start < 0 ? start + n : start;
@@ -18,10 +18,10 @@ static int32_t clamp_range(struct slice_params *p, int i, int32_t n)
         stop = MAX(start, MIN(stop, n));
         count = (stop - start + step - 1) / step;
     }
-    p->start[i] = (int32_t)start;
-    p->stop[i] = (int32_t)stop;
+    p->d[i].start = (int32_t)start;
+    p->d[i].stop = (int32_t)stop;
     if (count == 1)
-        p->step[i] = 1;
+        p->d[i].step = 1;
     return (int32_t)count;
 }
 
@@ -31,9 +31,9 @@ static enum err resolve(struct ops_region *r, const struct arr *a, const char *o
     r->p.n = r->shape.ndim = a->ndim;
     r->is_whole = true;
     for (int i = 0; i < a->ndim; i++) {
-        if (r->p.step[i] == 0)
+        if (r->p.d[i].step == 0)
             return err_set(ERR_ARG, "[%s] The stride of axis %d is zero.", op, i);
-        r->is_whole &= r->p.step[i] > 0;
+        r->is_whole &= r->p.d[i].step > 0;
         r->shape.d[i] = clamp_range(&r->p, i, a->shape[i]);
         r->is_whole &= r->shape.d[i] == a->shape[i];
     }
@@ -43,7 +43,7 @@ static enum err resolve(struct ops_region *r, const struct arr *a, const char *o
 enum err ops_region(struct ops_region *r, const struct arr *a, const struct ops_slice *v,
                     const char *op)
 {
-    size_t n = a->ndim, bytes = n * sizeof r->p.start[0];
+    size_t n = a->ndim;
 
     *r = (struct ops_region){ 0 };
     if (v->start.n != n || v->stop.n != n || v->step.n != n)
@@ -51,10 +51,10 @@ enum err ops_region(struct ops_region *r, const struct arr *a, const struct ops_
                        "[%s] Invalid number of indices or strides for array with "
                        "dimension %zu.",
                        op, n);
-    if (n) {
-        memcpy(r->p.start, v->start.v, bytes);
-        memcpy(r->p.stop, v->stop.v, bytes);
-        memcpy(r->p.step, v->step.v, bytes);
+    for (size_t i = 0; i < n; i++) {
+        r->p.d[i].start = v->start.v[i];
+        r->p.d[i].stop = v->stop.v[i];
+        r->p.d[i].step = v->step.v[i];
     }
     return resolve(r, a, op);
 }
@@ -86,11 +86,11 @@ static enum err slice_axis(struct arr **out, struct arr *a, int axis, const int3
     enum err err;
 
     for (int i = 0; i < a->ndim; i++) {
-        r.p.stop[i] = a->shape[i];
-        r.p.step[i] = 1;
+        r.p.d[i].stop = a->shape[i];
+        r.p.d[i].step = 1;
     }
-    r.p.start[axis] = range[0];
-    r.p.stop[axis] = range[1];
+    r.p.d[axis].start = range[0];
+    r.p.d[axis].stop = range[1];
     TRY(resolve(&r, a, "split"));
     TRY(slice_node(out, a, &r, s));
 out:
@@ -114,11 +114,13 @@ static enum err split_node(struct arr **outs, struct arr *a, struct ints indices
                            struct strm *s)
 {
     struct out_desc d[SPLIT_MAX];
-    struct split_params p = { axis };
+    struct split_params p = { .axis = axis, .n = (int32_t)indices.n };
     int32_t from = 0;
 
     for (size_t i = 0; i <= indices.n; i++) {
         int32_t to = i < indices.n ? indices.v[i] : a->shape[axis];
+        if (i < indices.n)
+            p.at[i] = to;
         d[i].dtype = dtype_of(a);
         arr_shape(&d[i].shape, a);
         d[i].shape.d[axis] = to - from;
@@ -129,7 +131,6 @@ static enum err split_node(struct arr **outs, struct arr *a, struct ints indices
                                                  .in = &a,
                                                  .n_in = 1,
                                                  .params = &p,
-                                                 .params_size = sizeof p,
                                                  .out = d,
                                                  .n_out = indices.n + 1 });
 }

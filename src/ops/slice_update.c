@@ -10,7 +10,7 @@ static enum err update_node(struct arr **out, struct arr *src, struct arr *updat
 
     arr_shape(&d.shape, src);
     return arr_new_op(out, .op = OP_SLICE_UPDATE, .strm = s, .in = (struct arr *[]){ src, update },
-                      .n_in = 2, .params = p, .params_size = sizeof *p, .out = &d);
+                      .n_in = 2, .params = p, .out = &d);
 }
 
 /* The region is all of src. */
@@ -45,10 +45,12 @@ out:
 
 /* ---- regions that start where an array says ---- */
 
-static enum err check_start(struct axes_params *p, const struct arr *a, const struct ops_start *v,
-                            const char *op)
+static enum err check_start(struct dynamic_slice_params *p, const struct arr *a,
+                            const struct ops_start *v, const char *op)
 {
     const struct arr *at = v->at;
+    struct axes_params axes;
+    enum err err;
 
     if (at->size > a->ndim)
         return err_set(ERR_ARG,
@@ -66,7 +68,19 @@ static enum err check_start(struct axes_params *p, const struct arr *a, const st
     if (!dt_is_integer(dtype_of(at)))
         return err_set(ERR_ARG, "[%s] Start indices must be integers, got type %s.", op,
                        dt_name(dtype_of(at)));
-    return ops_axis_list(p, v->axes, a->ndim, op);
+    TRY(ops_axis_list(&axes, v->axes, a->ndim, op));
+    *p = (struct dynamic_slice_params){ .n_axes = axes.n };
+    for (int i = 0; i < axes.n; i++)
+        p->d[i].axis = axes.axis[i];
+out:
+    return err;
+}
+
+static void set_region(struct dynamic_slice_params *p, const struct shp *region)
+{
+    p->n = region->ndim;
+    for (int i = 0; i < p->n; i++)
+        p->d[i].size = region->d[i];
 }
 
 static enum err slice_shape(struct shp *out, const struct arr *a, struct ints size)
@@ -91,19 +105,20 @@ enum err ops_slice_dynamic(struct arr **out, struct arr *a, const struct ops_sta
                            struct ints size, struct strm *s)
 {
     struct out_desc d = { .dtype = dtype_of(a) };
-    struct axes_params p;
+    struct dynamic_slice_params p;
     enum err err;
 
     TRY(check_start(&p, a, start, "slice"));
     TRY(slice_shape(&d.shape, a, size));
+    set_region(&p, &d.shape);
     err = arr_new_op(out, .op = OP_DYNAMIC_SLICE, .strm = s, .in = (struct arr *[]){ a, start->at },
-                     .n_in = 2, .params = &p, .params_size = sizeof p, .out = &d);
+                     .n_in = 2, .params = &p, .out = &d);
 out:
     return err;
 }
 
 static enum err update_shape(struct shp *out, const struct arr *src, const struct arr *update,
-                             const struct axes_params *p)
+                             const struct dynamic_slice_params *p)
 {
     int lead = src->ndim - update->ndim;
 
@@ -115,9 +130,9 @@ static enum err update_shape(struct shp *out, const struct arr *src, const struc
     arr_shape(out, src);
     for (int i = lead; i < src->ndim; i++)
         out->d[i] = MIN(update->shape[i - lead], src->shape[i]);
-    for (int i = 0; i < p->n; i++)
-        if (p->axis[i] < lead)
-            out->d[p->axis[i]] = 1;
+    for (int i = 0; i < p->n_axes; i++)
+        if (p->d[i].axis < lead)
+            out->d[p->d[i].axis] = 1;
     return ERR_OK;
 }
 
@@ -125,13 +140,14 @@ enum err ops_slice_update_dynamic(struct arr **out, struct arr *src, struct arr 
                                   const struct ops_start *start, struct strm *s)
 {
     struct out_desc d = { .dtype = dtype_of(src) };
-    struct axes_params p;
+    struct dynamic_slice_params p;
     struct arr *x = NULL;
     struct shp shape;
     enum err err;
 
     TRY(check_start(&p, src, start, "slice_update"));
     TRY(update_shape(&shape, src, update, &p));
+    set_region(&p, &shape);
     TRY(ops_astype(&x, update, dtype_of(src), s));
     STEP(x, ops_broadcast_to(&next, x, shp_ints(&shape), s));
     arr_shape(&d.shape, src);
@@ -140,7 +156,7 @@ enum err ops_slice_update_dynamic(struct arr **out, struct arr *src, struct arr 
     else
         err = arr_new_op(out, .op = OP_DYNAMIC_SLICE_UPDATE, .strm = s,
                          .in = (struct arr *[]){ src, x, start->at }, .n_in = 3, .params = &p,
-                         .params_size = sizeof p, .out = &d);
+                         .out = &d);
 out:
     arr_unref(&x);
     return err;

@@ -6,12 +6,6 @@
 #define BOOL_OUT OPF_BOOL_OUT
 #define VIEW OPF_VIEW
 
-/* Ops without parameters carry none; every other row names its struct. */
-#define PARAMS_SIZE(params)                                                                        \
-    (sizeof(struct params##_params) == sizeof(struct none_params)                                  \
-         ? 0                                                                                       \
-         : sizeof(struct params##_params))
-
 /* A rule that is none is absent. */
 #define op_vjp_none NULL
 #define op_jvp_none NULL
@@ -19,11 +13,11 @@
 
 const struct op_info op_table[OP_COUNT] = {
     [OP_NONE] = { .name = "Leaf", .family = OP_FAMILY_NONE },
-#define OP(id, name_, family_, params, flags_, vjp_, jvp_, vmap_)                                  \
+#define OP(id, name_, family_, params_, flags_, vjp_, jvp_, vmap_)                                 \
     [OP_##id] = { .name = name_,                                                                   \
                   .family = OP_FAMILY_##family_,                                                   \
                   .flags = flags_,                                                                 \
-                  .params_size = PARAMS_SIZE(params),                                              \
+                  .params = PARAMS_##params_,                                                      \
                   .vjp = op_vjp_##vjp_,                                                            \
                   .jvp = op_jvp_##jvp_,                                                            \
                   .vmap = op_vmap_##vmap_ },

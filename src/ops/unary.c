@@ -118,7 +118,8 @@ enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *
 {
     if (a->dtype == t)
         return ops_same(out, a);
-    return ops_node(out, a, &(struct ops_node){ OP_ASTYPE, t, NULL, NULL }, s);
+    return ops_node(
+        out, a, &(struct ops_node){ OP_ASTYPE, t, NULL, &(struct dtype_params){ (int32_t)t } }, s);
 }
 
 enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
@@ -141,7 +142,8 @@ enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
                                     "the last axis must be a multiple of the requested type size.");
         TRY(ops_dim(last, bytes / (int64_t)to, "view"));
     }
-    err = ops_node(out, a, &(struct ops_node){ OP_VIEW, t, &shape, NULL }, s);
+    struct dtype_params p = { (int32_t)t };
+    err = ops_node(out, a, &(struct ops_node){ OP_VIEW, t, &shape, &p }, s);
 out:
     return err;
 }

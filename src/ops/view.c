@@ -48,7 +48,8 @@ enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct 
         (shape.n == 0 || memcmp(shape.v, a->shape, shape.n * sizeof *shape.v) == 0))
         return ops_same(out, a);
     TRY(infer_shape(&to, shape, (int64_t)a->size, "reshape"));
-    TRY(ops_node(out, a, &(struct ops_node){ OP_RESHAPE, dtype_of(a), &to, NULL }, s));
+    struct shape_params p = shape_params(&to);
+    TRY(ops_node(out, a, &(struct ops_node){ OP_RESHAPE, dtype_of(a), &to, &p }, s));
 out:
     return err;
 }
@@ -100,9 +101,9 @@ enum err ops_unflatten(struct arr **out, struct arr *a, int axis, struct ints sh
         bool inside = within >= 0 && within < part.ndim;
         to.d[i] = inside ? part.d[within] : a->shape[within < 0 ? i : i - part.ndim + 1];
     }
-    TRY(ops_node(
-        out, a,
-        &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to, &(struct unflatten_params){ ax } }, s));
+    struct unflatten_params p = { .axis = ax, .n = part.ndim };
+    memcpy(p.shape, part.d, (size_t)part.ndim * sizeof p.shape[0]);
+    TRY(ops_node(out, a, &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to, &p }, s));
 out:
     return err;
 }
@@ -284,15 +285,18 @@ enum err ops_as_strided(struct arr **out, struct arr *a, const struct ops_as_str
                         struct strm *s)
 {
     struct as_strided_params p = { .offset = (int64_t)v->offset };
+    int64_t strides[SHP_MAX];
     struct arr *flat = NULL;
     struct shp to;
     enum err err;
 
     TRY(shp_make(&to, v->shape.v, v->shape.n, "as_strided"));
     /* Strides that are not given are row-major ones. */
-    shp_row_strides(p.strides, &to);
-    for (size_t i = 0; i < MIN((size_t)to.ndim, v->n_strides); i++)
-        p.strides[i] = v->strides[i];
+    shp_row_strides(strides, &to);
+    for (p.n = 0; p.n < to.ndim; p.n++) {
+        p.d[p.n].size = to.d[p.n];
+        p.d[p.n].stride = (size_t)p.n < v->n_strides ? v->strides[p.n] : strides[p.n];
+    }
     /* Strides refer to row-major elements. */
     TRY(ops_flatten(&flat, a, 0, -1, s));
     TRY(ops_node(out, flat, &(struct ops_node){ OP_AS_STRIDED, dtype_of(a), &to, &p }, s));

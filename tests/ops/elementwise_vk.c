@@ -382,7 +382,7 @@ static void check_contiguous(struct rng *r, enum dtype t, const struct shp *shap
     struct contiguous_params p = { 0 };
     struct out_desc desc = { *shape, t };
     assert_ok(arr_new_op(&out, .op = OP_CONTIGUOUS, .strm = nd_gpu, .in = &a.arr, .n_in = 1,
-                         .params = &p, .params_size = sizeof p, .out = &desc));
+                         .params = &p, .out = &desc));
     eval_one(out);
     assert_true(out->flags & LAYOUT_ROW);
     snprintf(what, sizeof what, "copy of %s, layout %d", shp_text(shape), (int)layout);
@@ -465,7 +465,7 @@ static void check_concatenate(struct rng *r, enum dtype t, int axis)
         in[i] = part[i].arr;
     }
     assert_ok(arr_new_op(&out, .op = OP_CONCATENATE, .strm = nd_gpu, .in = in, .n_in = 3,
-                         .params = &p, .params_size = sizeof p, .out = &desc));
+                         .params = &p, .out = &desc));
     eval_one(out);
     for (int i = 0; i < 3; i++) {
         size_t cols = (size_t)part[i].shape.d[1], all = (size_t)desc.shape.d[1];

@@ -301,13 +301,13 @@ static void test_strided_table(void **state)
 static struct arr *gather(struct arr *a, struct arr *ids, int axis)
 {
     int32_t n = ids->shape[0], length = a->shape[!axis];
-    struct gather_params p = { .n_axes = 1, .axis = { axis }, .slice_size = { 1, 1 } };
+    struct gather_params p = { .n_axes = 1, .n = 2, .d = { { axis, 1 }, { 0, 1 } } };
     struct out_desc d = { .dtype = (enum dtype)a->dtype, .shape = { 3, { n, 1, 1 } } };
     struct arr *rows = NULL, *out = NULL;
 
-    p.slice_size[!axis] = d.shape.d[1 + !axis] = length;
+    p.d[!axis].size = d.shape.d[1 + !axis] = length;
     assert_ok(arr_new_op(&rows, .op = OP_GATHER, .strm = nd_gpu, .in = (struct arr *[]){ a, ids },
-                         .n_in = 2, .params = &p, .params_size = sizeof p, .out = &d));
+                         .n_in = 2, .params = &p, .out = &d));
     assert_ok(ops_reshape(&out, rows, (struct ints){ (int32_t[]){ n, length }, 2 }, nd_gpu));
     arr_unref(&rows);
     return out;

@@ -51,10 +51,9 @@ static struct arr *gather_node(const struct gather *g)
     for (int k = 0; k < g->p.n_axes; k++)
         in[1 + k] = g->index[k].arr;
     for (int i = 0; i < g->src.shape.ndim; i++)
-        out.shape.d[out.shape.ndim++] = g->p.slice_size[i];
+        out.shape.d[out.shape.ndim++] = g->p.d[i].size;
     assert_ok(arr_new_op(&r, .op = OP_GATHER, .strm = nd_gpu, .in = in,
-                         .n_in = 1 + (size_t)g->p.n_axes, .params = &g->p,
-                         .params_size = sizeof g->p, .out = &out));
+                         .n_in = 1 + (size_t)g->p.n_axes, .params = &g->p, .out = &out));
     return r;
 }
 
@@ -65,12 +64,13 @@ static size_t source_of(const struct gather *g, size_t i, size_t j)
     int32_t at[SHP_MAX];
     size_t n = 0;
 
-    memcpy(slice.d, g->p.slice_size, sizeof slice.d);
+    for (int k = 0; k < g->p.n; k++)
+        slice.d[k] = g->p.d[k].size;
     nd_unravel(at, &slice, j);
     for (int k = 0; k < g->p.n_axes; k++) {
-        int axis = g->p.axis[k];
+        int axis = g->p.d[k].axis;
         int64_t dim = g->src.shape.d[axis], v = nd_get(&g->index[k], i).i;
-        int64_t last = dim - g->p.slice_size[axis];
+        int64_t last = dim - g->p.d[axis].size;
         if (g->index[k].dtype == DT_UINT64 && v < 0)
             v = INT64_MAX;
         v = v < 0 ? v + dim : v;
@@ -88,7 +88,7 @@ static void check_gather(const struct gather *g)
     size_t item = dt_size(g->src.dtype), slice = 1;
 
     for (int i = 0; i < g->src.shape.ndim; i++)
-        slice *= (size_t)g->p.slice_size[i];
+        slice *= (size_t)g->p.d[i].size;
     for (size_t n = 0; n < out->size; n++)
         if (memcmp(got + n * item, nd_at(&g->src, source_of(g, n / slice, n % slice)), item) != 0)
             fail_msg("gather of %s %s: element %zu differs", dt_name(g->src.dtype),
@@ -104,20 +104,21 @@ static void random_gather(struct gather *g, struct rng *r, enum dtype t, enum dt
     *g = (struct gather){ 0 };
     nd_random_shape(&shape, r, 4, 4000);
     nd_random_shape(&index_shape, r, 3, 60);
+    g->p.n = shape.ndim;
     for (int i = 0; i < shape.ndim; i++) {
         bool indexed = g->p.n_axes < MAX_INDEX && rng_one_in(r, 2);
         if (indexed)
-            g->p.axis[g->p.n_axes++] = i;
-        g->p.slice_size[i] = indexed && !rng_one_in(r, 4) ? 1 : 1 + rng_below(r, shape.d[i]);
+            g->p.d[g->p.n_axes++].axis = i;
+        g->p.d[i].size = indexed && !rng_one_in(r, 4) ? 1 : 1 + rng_below(r, shape.d[i]);
         if (!indexed && rng_one_in(r, 2))
-            g->p.slice_size[i] = shape.d[i];
+            g->p.d[i].size = shape.d[i];
     }
     nd_make(&g->src, r, t, &shape, (enum nd_layout)rng_below(r, ND_LAYOUTS));
     for (int k = 0; k < g->p.n_axes; k++) {
-        int axis = g->p.axis[k];
+        int axis = g->p.d[k].axis;
         nd_make(&g->index[k], r, index_type, &index_shape,
                 (enum nd_layout)rng_below(r, ND_LAYOUTS));
-        index_fill(&g->index[k], r, shape.d[axis], g->p.slice_size[axis]);
+        index_fill(&g->index[k], r, shape.d[axis], g->p.d[axis].size);
     }
 }
 
@@ -138,12 +139,12 @@ static void check_random(uint64_t seed, int rounds)
 /* Whole rows: one index along axis 0. */
 static void take_rows(struct gather *g, struct rng *r, enum dtype t, struct shp shape)
 {
-    *g = (struct gather){ .p = { .n_axes = 1 } };
+    *g = (struct gather){ .p = { .n_axes = 1, .n = shape.ndim } };
     nd_make(&g->src, r, t, &shape, ND_ROW);
     nd_make(&g->index[0], r, DT_INT32, &(struct shp){ 2, { 7, 11 } }, ND_ROW);
-    g->p.slice_size[0] = 1;
+    g->p.d[0].size = 1;
     for (int i = 1; i < shape.ndim; i++)
-        g->p.slice_size[i] = shape.d[i];
+        g->p.d[i].size = shape.d[i];
     index_fill(&g->index[0], r, shape.d[0], 1);
 }
 
@@ -192,12 +193,14 @@ static void test_slices_in_blocks(void **state)
         for (size_t k = 0; k < ARRAY_LEN(index_types); k++) {
             int32_t n = bytes[rng_below(&r, ARRAY_LEN(bytes))] / (int32_t)dt_size(item_types[i]);
             struct shp shape = { 3, { 30, 2, n / 2 } };
-            struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 + rng_below(&r, 3), 2 } } };
-            g.p.slice_size[2] = shape.d[2];
+            struct gather g = {
+                .p = { .n_axes = 1, .n = 3, .d = { { 0, 1 + rng_below(&r, 3) }, { 0, 2 } } }
+            };
+            g.p.d[2].size = shape.d[2];
             nd_make(&g.src, &r, item_types[i], &shape, (enum nd_layout)(k % ND_LAYOUTS));
             nd_make(&g.index[0], &r, index_types[k], &(struct shp){ 2, { 5, 3 } },
                     (enum nd_layout)rng_below(&r, ND_LAYOUTS));
-            index_fill(&g.index[0], &r, shape.d[0], g.p.slice_size[0]);
+            index_fill(&g.index[0], &r, shape.d[0], g.p.d[0].size);
             check_gather(&g);
             gather_free(&g);
         }
@@ -217,7 +220,7 @@ static void test_out_of_range_is_clamped(void **state)
     for (size_t k = 0; k < 2 * ARRAY_LEN(index_types); k++) {
         enum dtype t = index_types[k / 2];
         int32_t n = k % 2 ? 8 : 1024;
-        g = (struct gather){ .p = { .n_axes = 1, .slice_size = { 1, n } } };
+        g = (struct gather){ .p = { .n_axes = 1, .n = 2, .d = { { 0, 1 }, { 0, n } } } };
         nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 2, { 5, n } }, ND_ROW);
         nd_make(&g.index[0], &r, t, &(struct shp){ 1, { (int32_t)ARRAY_LEN(values) } }, ND_ROW);
         for (size_t i = 0; i < ARRAY_LEN(values); i++)
@@ -231,7 +234,7 @@ static void test_out_of_range_is_clamped(void **state)
 static void test_empty_index_gives_an_empty_array(void **state)
 {
     struct rng r = { 5 };
-    struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 } } };
+    struct gather g = { .p = { .n_axes = 1, .n = 1, .d = { { 0, 1 } } } };
 
     (void)state;
     nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);
@@ -246,7 +249,7 @@ static void test_empty_index_gives_an_empty_array(void **state)
 static void test_bool_cannot_index(void **state)
 {
     struct rng r = { 6 };
-    struct gather g = { .p = { .n_axes = 1, .slice_size = { 1 } } };
+    struct gather g = { .p = { .n_axes = 1, .n = 1, .d = { { 0, 1 } } } };
 
     (void)state;
     nd_make(&g.src, &r, DT_FLOAT32, &(struct shp){ 1, { 5 } }, ND_ROW);

@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "core/op.h"
 #include "core/stream.h"
+#include "ops/ops.h"
 #include "support/nd.h"
 #include "support/room.h"
 
@@ -32,25 +33,22 @@ static struct arr *sum_over(struct arr *in, int axis, enum dtype t)
 
     arr_shape(&out.shape, in);
     out.shape.d[axis] = 1;
-    return make((struct node_params){ .op = OP_REDUCE,
-                                      .in = &in,
-                                      .n_in = 1,
-                                      .params = &p,
-                                      .params_size = sizeof p,
-                                      .out = &out });
+    return make(
+        (struct node_params){ .op = OP_REDUCE, .in = &in, .n_in = 1, .params = &p, .out = &out });
 }
 
 /* One row that is seen again and again. */
 static void test_sum_past_32_bits(void **state)
 {
     enum { TIMES = 65537, LENGTH = 65539 };
-    struct as_strided_params view = { .strides = { 0, 1 } };
+    struct ops_as_strided view = { .shape = { (int32_t[]){ TIMES, LENGTH }, 2 },
+                                   .strides = (int64_t[]){ 0, 1 },
+                                   .n_strides = 2 };
     struct reduce_params p = { .kind = REDUCE_SUM, .n = 2, .axis = { 0, 1 } };
-    struct out_desc seen = { { 2, { TIMES, LENGTH } }, DT_UINT8 };
     struct out_desc out = { { 2, { 1, 1 } }, DT_UINT32 };
     uint8_t *bytes = mem_alloc(LENGTH);
     struct rng r = { 1 };
-    struct arr *row = NULL;
+    struct arr *row = NULL, *in = NULL;
     uint32_t want = 0;
 
     (void)state;
@@ -58,18 +56,9 @@ static void test_sum_past_32_bits(void **state)
     for (int i = 0; i < LENGTH; i++)
         want += bytes[i] = (uint8_t)rng_below(&r, 256);
     assert_ok(arr_new_data(&row, bytes, &(struct shp){ 1, { LENGTH } }, DT_UINT8));
-    struct arr *in = make((struct node_params){ .op = OP_AS_STRIDED,
-                                                .in = &row,
-                                                .n_in = 1,
-                                                .params = &view,
-                                                .params_size = sizeof view,
-                                                .out = &seen });
-    struct arr *sum = make((struct node_params){ .op = OP_REDUCE,
-                                                 .in = &in,
-                                                 .n_in = 1,
-                                                 .params = &p,
-                                                 .params_size = sizeof p,
-                                                 .out = &out });
+    assert_ok(ops_as_strided(&in, row, &view, nd_gpu));
+    struct arr *sum = make(
+        (struct node_params){ .op = OP_REDUCE, .in = &in, .n_in = 1, .params = &p, .out = &out });
     assert_int_equal(*(const uint32_t *)nd_run(sum), want * TIMES);
     arr_unref(&sum);
     arr_unref(&in);
@@ -87,12 +76,8 @@ static struct arr *random_rows(void)
     struct arr *key = NULL;
 
     assert_ok(arr_new_data(&key, words, &(struct shp){ 1, { 2 } }, DT_UINT32));
-    struct arr *a = make((struct node_params){ .op = OP_RANDOM_BITS,
-                                               .in = &key,
-                                               .n_in = 1,
-                                               .params = &p,
-                                               .params_size = sizeof p,
-                                               .out = &out });
+    struct arr *a = make((struct node_params){
+        .op = OP_RANDOM_BITS, .in = &key, .n_in = 1, .params = &p, .out = &out });
     arr_unref(&key);
     return a;
 }
@@ -130,13 +115,13 @@ static void check_column_sums(struct arr *a, const uint8_t *bytes)
 static void check_gather(struct arr *a, const uint8_t *bytes)
 {
     static const int32_t rows[ROWS] = { -1, 1, 0 };
-    struct gather_params p = { .n_axes = 1, .slice_size = { 1, ROW_BYTES } };
+    struct gather_params p = { .n_axes = 1, .n = 2, .d = { { 0, 1 }, { 0, ROW_BYTES } } };
     struct out_desc out = { { 3, { ROWS, 1, ROW_BYTES } }, DT_UINT8 };
     struct arr *in[2] = { a, NULL };
 
     assert_ok(arr_new_data(&in[1], rows, &(struct shp){ 1, { ROWS } }, DT_INT32));
-    struct arr *taken = make((struct node_params){
-        .op = OP_GATHER, .in = in, .n_in = 2, .params = &p, .params_size = sizeof p, .out = &out });
+    struct arr *taken = make(
+        (struct node_params){ .op = OP_GATHER, .in = in, .n_in = 2, .params = &p, .out = &out });
     const uint8_t *got = nd_run(taken);
     for (size_t i = 0; i < ROWS; i++) {
         size_t row = (size_t)(rows[i] + ROWS) % ROWS;

@@ -13,6 +13,7 @@
 #include "core/op.h"
 #include "core/stat.h"
 #include "core/stream.h"
+#include "ops/ops.h"
 #include "support/testing.h"
 
 enum layout { ROW, COL, PADDED, SHIFTED, SPREAD, FLIPPED, SAME_ROWS, SCALAR, LAYOUTS };
@@ -127,7 +128,6 @@ static void make_operand(struct operand *o, const struct product_case *c, struct
                          const int32_t dim[2])
 {
     struct shp shape = shape_of(c, dim[0], dim[1]);
-    struct as_strided_params p = { 0 };
     int32_t inner = MAX(c->batch[1], 1), outer = MAX(c->batch[0], 1);
     struct arr *storage;
 
@@ -139,11 +139,11 @@ static void make_operand(struct operand *o, const struct product_case *c, struct
     o->stride[1] = side.share & SHARE_INNER ? 0 : span;
     o->stride[0] = side.share & SHARE_OUTER ? 0 : side.share & SHARE_INNER ? span : span * inner;
     storage = new_storage(o, (int32_t)(span * inner * outer + 1), c);
-    memcpy(p.strides, o->stride + 4 - shape.ndim, (size_t)shape.ndim * sizeof p.strides[0]);
-    p.offset = o->offset;
-    assert_ok(arr_new_op(&o->arr, .op = OP_AS_STRIDED, .strm = gpu, .in = &storage, .n_in = 1,
-                         .params = &p, .params_size = sizeof p,
-                         .out = &(struct out_desc){ shape, c->dtype }));
+    struct ops_as_strided p = { .shape = { shape.d, (size_t)shape.ndim },
+                                .strides = o->stride + 4 - shape.ndim,
+                                .n_strides = (size_t)shape.ndim,
+                                .offset = (size_t)o->offset };
+    assert_ok(ops_as_strided(&o->arr, storage, &p, gpu));
     arr_unref(&storage);
 }
 
@@ -294,11 +294,11 @@ static enum err new_product(struct arr **out, const struct product_case *c,
     if (!c->is_gather)
         return arr_new_op(out, .op = c->is_addmm ? OP_ADDMM : OP_MATMUL, .strm = gpu, .in = in,
                           .n_in = c->is_addmm ? 3 : 2, .params = c->is_addmm ? &p : NULL,
-                          .params_size = c->is_addmm ? sizeof p : 0, .out = &d);
+                          .out = &d);
     in[2] = new_numbers(c, 0);
     in[3] = new_numbers(c, 1);
     err = arr_new_op(out, .op = OP_GATHER_MM, .strm = gpu, .in = in, .n_in = 4, .params = &gather,
-                     .params_size = sizeof gather, .out = &d);
+                     .out = &d);
     arr_unref(&in[2]);
     arr_unref(&in[3]);
     return err;
@@ -440,7 +440,7 @@ static void test_gather_copies_nothing(void **state)
     in[2] = new_numbers(&c, 0);
     in[3] = new_numbers(&c, 1);
     assert_ok(arr_new_op(&out, .op = OP_GATHER_MM, .strm = gpu, .in = in, .n_in = 4, .params = &p,
-                         .params_size = sizeof p, .out = &d));
+                         .out = &d));
     memory_reset_peak();
     before = memory_active();
     assert_ok(eval_arrays(&out, 1, false));

@@ -58,7 +58,7 @@ static struct arr *bits_node(struct arr *keys, int32_t n, int width)
     arr_shape(&out.shape, keys);
     out.shape.d[out.shape.ndim - 1] = n;
     assert_ok(arr_new_op(&r, .op = OP_RANDOM_BITS, .strm = nd_gpu, .in = &keys, .n_in = 1,
-                         .params = &p, .params_size = sizeof p, .out = &out));
+                         .params = &p, .out = &out));
     return r;
 }
 

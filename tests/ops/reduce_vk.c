@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "core/op.h"
 #include "core/stat.h"
+#include "ops/ops.h"
 #include "support/nd.h"
 
 static const char *const kind_names[] = { "all", "any", "sum", "prod", "min", "max" };
@@ -125,7 +126,7 @@ static struct arr *reduce_node(struct arr *in, const struct reduce_params *p)
     for (int i = 0; i < p->n; i++)
         out.shape.d[p->axis[i]] = 1;
     assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = nd_gpu, .in = &in, .n_in = 1, .params = p,
-                         .params_size = sizeof *p, .out = &out));
+                         .out = &out));
     return r;
 }
 
@@ -475,14 +476,14 @@ static void test_long_broadcast(void **state)
 {
     struct shp shape = { 3, { 1, 6000, 5003 } };
     struct reduce_params p = { .kind = REDUCE_SUM, .n = 2, .axis = { 1, 2 } };
-    struct as_strided_params view = { .offset = 0 };
-    struct out_desc out = { shape, DT_INT32 };
+    struct ops_as_strided view = { .shape = { shape.d, 3 },
+                                   .strides = (int64_t[]){ 0, 0, 0 },
+                                   .n_strides = 3 };
     struct arr *one = NULL, *in = NULL;
 
     (void)state;
     assert_ok(arr_new_number(&one, 1, DT_INT32));
-    assert_ok(arr_new_op(&in, .op = OP_AS_STRIDED, .strm = nd_gpu, .in = &one, .n_in = 1,
-                         .params = &view, .params_size = sizeof view, .out = &out));
+    assert_ok(ops_as_strided(&in, one, &view, nd_gpu));
     struct arr *sum = reduce_node(in, &p);
     assert_int_equal(*(const int32_t *)nd_run(sum), 6000 * 5003);
     arr_unref(&sum);
@@ -515,7 +516,7 @@ static void test_unsupported_is_an_error(void **state)
     (void)state;
     assert_ok(arr_new_data(&in, NULL, &(struct shp){ 1, { 4 } }, DT_INT8));
     assert_ok(arr_new_op(&r, .op = OP_REDUCE, .strm = nd_gpu, .in = &in, .n_in = 1, .params = &p,
-                         .params_size = sizeof p, .out = &out));
+                         .out = &out));
     assert_fails(ERR_UNSUPPORTED, eval_arrays(&r, 1, false));
     arr_unref(&r);
     arr_unref(&in);
@@ -553,7 +554,7 @@ static void check_arg(const struct nd *a, bool is_max)
 
     desc.shape.d[1] = 1;
     assert_ok(arr_new_op(&out, .op = OP_ARG_REDUCE, .strm = nd_gpu, .in = &a->arr, .n_in = 1,
-                         .params = &p, .params_size = sizeof p, .out = &desc));
+                         .params = &p, .out = &desc));
     const uint32_t *got = nd_run(out);
     for (size_t i = 0; i < out->size; i++) {
         size_t first = i / inner * inner * length + i % inner;

@@ -17,7 +17,7 @@ static struct arr *softmax_node(struct arr *in)
 
     arr_shape(&out.shape, in);
     assert_ok(arr_new_op(&r, .op = OP_SOFTMAX, .strm = nd_gpu, .in = &in, .n_in = 1, .params = &p,
-                         .params_size = sizeof p, .out = &out));
+                         .out = &out));
     return r;
 }
 

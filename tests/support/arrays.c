@@ -2,6 +2,7 @@
 
 #include "core/eval.h"
 #include "core/to_int.h"
+#include "ops/ops.h"
 
 #include <math.h>
 
@@ -201,12 +202,12 @@ static struct arr *strided_view(struct arr *flat, const struct shp *s, const int
 {
     struct arr *view = NULL;
     struct strm *st = test_stream();
-    struct as_strided_params p = { .offset = offset };
+    struct ops_as_strided p = { .shape = { s->d, (size_t)s->ndim },
+                                .strides = strides,
+                                .n_strides = (size_t)s->ndim,
+                                .offset = (size_t)offset };
 
-    memcpy(p.strides, strides, (size_t)s->ndim * sizeof p.strides[0]);
-    assert_ok(arr_new_op(&view, .op = OP_AS_STRIDED, .strm = st, .in = &flat, .n_in = 1,
-                         .params = &p, .params_size = sizeof p,
-                         .out = &(struct out_desc){ *s, (enum dtype)flat->dtype }));
+    assert_ok(ops_as_strided(&view, flat, &p, st));
     assert_ok(eval_arrays(&view, 1, false));
     return view;
 }

@@ -8,6 +8,7 @@
 #include "core/op.h"
 #include "core/stat.h"
 #include "core/stream.h"
+#include "ops/ops.h"
 
 struct strm *nd_gpu;
 
@@ -194,8 +195,10 @@ void nd_make(struct nd *a, struct rng *r, enum dtype t, const struct shp *shape,
 void nd_view(struct nd *a)
 {
     struct shp flat = { 1, { (int32_t)a->n } };
-    struct as_strided_params p = { .offset = a->offset };
-    struct out_desc out = { a->shape, a->dtype };
+    struct ops_as_strided p = { .shape = { a->shape.d, (size_t)a->shape.ndim },
+                                .strides = a->strides,
+                                .n_strides = (size_t)a->shape.ndim,
+                                .offset = (size_t)a->offset };
     struct arr *base = NULL;
 
     arr_unref(&a->arr);
@@ -203,10 +206,8 @@ void nd_view(struct nd *a)
         assert_ok(arr_new_data(&a->arr, a->bytes, &a->shape, a->dtype));
         return;
     }
-    memcpy(p.strides, a->strides, (size_t)a->shape.ndim * sizeof p.strides[0]);
     assert_ok(arr_new_data(&base, a->bytes, &flat, a->dtype));
-    assert_ok(arr_new_op(&a->arr, .op = OP_AS_STRIDED, .strm = nd_gpu, .in = &base, .n_in = 1,
-                         .params = &p, .params_size = sizeof p, .out = &out));
+    assert_ok(ops_as_strided(&a->arr, base, &p, nd_gpu));
     arr_unref(&base);
 }
 

@@ -675,15 +675,13 @@ static void make_node(struct sim_arr *outs, const struct sim_node *n, const void
         inputs[i] = in[i].a;
     for (size_t o = 0; o < n_out; o++)
         desc[o] = (struct out_desc){ n->shape, n->dtype };
-    assert_ok(node_new(
-        made, &(struct node_params){ .op = (uint16_t)n->op,
-                                     .strm = n->strm,
-                                     .in = inputs,
-                                     .n_in = n_in,
-                                     .params = params,
-                                     .params_size = params ? op_table[n->op].params_size : 0,
-                                     .out = desc,
-                                     .n_out = n_out }));
+    assert_ok(node_new(made, &(struct node_params){ .op = (uint16_t)n->op,
+                                                    .strm = n->strm,
+                                                    .in = inputs,
+                                                    .n_in = n_in,
+                                                    .params = params,
+                                                    .out = desc,
+                                                    .n_out = n_out }));
     for (size_t o = 0; o < n_out; o++) {
         outs[o].a = made[o];
         expect(&outs[o], n, in, n_in, (int)o);

@@ -130,20 +130,17 @@ static void test_numbers_in_every_dtype(void **state)
 
 static void test_node_knows_its_inputs_params_and_outputs(void **state)
 {
-    struct slice_params params = { .n = 1, .start = { 1 }, .stop = { 3 }, .step = { 1 } };
+    struct slice_params params = { .n = 1, .d = { { 1, 3, 1 } } };
     struct shp matrix = { .ndim = 2, .d = { 2, 3 } };
     struct out_desc desc[2] = { { matrix, DT_INT16 }, { vector, DT_BFLOAT16 } };
     struct sim_arr in = sim_leaf(&vector, DT_FLOAT32, 1);
     struct arr *outs[2] = { NULL, NULL };
 
     (void)state;
-    assert_ok(node_new(outs, &(struct node_params){ .op = OP_SLICE,
-                                                    .in = &in.a,
-                                                    .n_in = 1,
-                                                    .params = &params,
-                                                    .params_size = sizeof params,
-                                                    .out = desc,
-                                                    .n_out = 2 }));
+    assert_ok(node_new(
+        outs,
+        &(struct node_params){
+            .op = OP_SLICE, .in = &in.a, .n_in = 1, .params = &params, .out = desc, .n_out = 2 }));
     const struct node *n = outs[0]->node;
     assert_ptr_equal(n, outs[1]->node);
     assert_int_equal(n->op, OP_SLICE);
@@ -151,7 +148,8 @@ static void test_node_knows_its_inputs_params_and_outputs(void **state)
     assert_int_equal(n->n_out, 2);
     assert_ptr_equal(n->in[0], in.a);
     assert_int_equal(ref_get(&in.a->rc), 2);
-    assert_memory_equal(n->params, &params, sizeof params);
+    assert_int_equal(n->params_size, 4 * sizeof(int32_t));
+    assert_memory_equal(n->params, &params, n->params_size);
     assert_int_equal(outs[0]->ndim, 2);
     assert_int_equal(outs[0]->shape[1], 3);
     assert_int_equal(outs[0]->strides[0], 3);

@@ -90,7 +90,7 @@ static void test_gather_slices(void **state)
 {
     struct arr *in[3] = { NULL, arr_of((double complex[]){ 0, 2 }, SHAPE(2), DT_INT32),
                           arr_of((double complex[]){ 1, -4 }, SHAPE(2), DT_INT32) };
-    struct gather_params p = { .n_axes = 2, .axis = { 0, 1 }, .slice_size = { 2, 3 } };
+    struct gather_params p = { .n_axes = 2, .n = 2, .d = { { 0, 2 }, { 1, 3 } } };
     double complex v[24], want[12];
     struct arr *out = NULL;
 
@@ -103,8 +103,7 @@ static void test_gather_slices(void **state)
         want[i] = row * 6 + col;
     }
     assert_ok(arr_new_op(&out, .op = OP_GATHER, .strm = test_stream(), .in = in, .n_in = 3,
-                         .params = &p, .params_size = sizeof p,
-                         .out = &(struct out_desc){ *SHAPE(2, 2, 3), DT_FLOAT32 }));
+                         .params = &p, .out = &(struct out_desc){ *SHAPE(2, 2, 3), DT_FLOAT32 }));
     double complex *got = arr_values(out);
     for (int i = 0; i < 12; i++)
         assert_true(got[i] == want[i]);
@@ -157,7 +156,7 @@ static void test_many_keys(void **state)
                         &(struct ops_slice){ { start, 2 }, { stop, 2 }, { step, 2 } },
                         test_stream()));
     assert_ok(arr_new_op(&out, .op = OP_RANDOM_BITS, .strm = test_stream(), .in = &flipped,
-                         .n_in = 1, .params = &p, .params_size = sizeof p,
+                         .n_in = 1, .params = &p,
                          .out = &(struct out_desc){ *SHAPE(4, 7), DT_UINT8 }));
     double complex *got = arr_values(out);
     for (int k = 0; k < 4; k++) {

@@ -177,12 +177,11 @@ static void test_expand_and_squeeze(void **state)
 static void test_as_strided_needs_dense(void **state)
 {
     struct arr *a = counting(SHAPE(4, 4), DT_FLOAT32, LAY_TRANSPOSED), *out = NULL;
-    struct as_strided_params p = { .strides = { 1 } };
+    struct as_strided_params p = { .n = 1, .d = { { 4, 1 } } };
 
     (void)state;
     assert_ok(arr_new_op(&out, .op = OP_AS_STRIDED, .strm = test_stream(), .in = &a, .n_in = 1,
-                         .params = &p, .params_size = sizeof p,
-                         .out = &(struct out_desc){ *SHAPE(4), DT_FLOAT32 }));
+                         .params = &p, .out = &(struct out_desc){ *SHAPE(4), DT_FLOAT32 }));
     assert_fails(ERR_RUNTIME, eval_arrays(&out, 1, false));
     arr_unref(&out);
     arr_unref(&a);
@@ -191,13 +190,12 @@ static void test_as_strided_needs_dense(void **state)
 static void test_overlapping_windows(void **state)
 {
     struct arr *a = counting(SHAPE(6), DT_FLOAT32, LAY_DENSE), *out = NULL, *twice = NULL;
-    struct as_strided_params p = { .strides = { 1, 1 }, .offset = 1 };
+    struct as_strided_params p = { .offset = 1, .n = 2, .d = { { 4, 1 }, { 2, 1 } } };
     double complex want[8];
 
     (void)state;
     assert_ok(arr_new_op(&out, .op = OP_AS_STRIDED, .strm = test_stream(), .in = &a, .n_in = 1,
-                         .params = &p, .params_size = sizeof p,
-                         .out = &(struct out_desc){ *SHAPE(4, 2), DT_FLOAT32 }));
+                         .params = &p, .out = &(struct out_desc){ *SHAPE(4, 2), DT_FLOAT32 }));
     assert_ok(ops_binary(&twice, OP_ADD, out, out, test_stream()));
     for (int i = 0; i < 8; i++)
         want[i] = 2 * (1 + i / 2 + i % 2);

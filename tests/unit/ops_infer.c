@@ -375,9 +375,9 @@ static void test_slice_params(void **state)
         assert_ok(slice_triples(&r, a, (struct ints){ cases[i].in, 3 }));
         const struct slice_params *p = r->node->params;
         assert_int_equal(p->n, 1);
-        assert_int_equal(p->start[0], cases[i].start);
-        assert_int_equal(p->stop[0], cases[i].stop);
-        assert_int_equal(p->step[0], cases[i].step);
+        assert_int_equal(p->d[0].start, cases[i].start);
+        assert_int_equal(p->d[0].stop, cases[i].stop);
+        assert_int_equal(p->d[0].step, cases[i].step);
         arr_unref(&r);
         arr_unref(&a);
     }
@@ -443,8 +443,8 @@ static void test_table(void **state)
         assert_non_null(op_table[i].name);
         assert_in_range(op_table[i].family, OP_FAMILY_NONE + 1, OP_FAMILY_COUNT - 1);
     }
-    assert_int_equal(op_table[OP_ADD].params_size, 0);
-    assert_int_equal(op_table[OP_SLICE].params_size, sizeof(struct slice_params));
+    assert_int_equal(op_table[OP_ADD].params, PARAMS_none);
+    assert_int_equal(op_table[OP_SLICE].params, PARAMS_slice);
     assert_int_equal(op_table[OP_ADD].flags, OPF_FUSE | OPF_COMMUTES);
     assert_int_equal(op_table[OP_EQUAL].flags, OPF_FUSE | OPF_COMMUTES | OPF_BOOL_OUT);
     assert_int_equal(op_table[OP_SQUEEZE].flags, OPF_VIEW);

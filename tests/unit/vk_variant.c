@@ -66,10 +66,10 @@ static struct arr *node_of(const struct task *t, struct arr *const *in)
         out.shape.d[1] = 1;
         out.dtype = dt_is_inexact(t->dtype) ? t->dtype : DT_INT32;
         assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 1, .params = &sum,
-                             .params_size = sizeof sum, .out = &out));
+                             .out = &out));
     } else if (t->op == OP_SOFTMAX) {
         assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 1,
-                             .params = &precise, .params_size = sizeof precise, .out = &out));
+                             .params = &precise, .out = &out));
     } else {
         assert_ok(arr_new_op(&r, .op = t->op, .strm = nd_gpu, .in = in, .n_in = 2, .out = &out));
     }

@@ -87,7 +87,7 @@ enum err be_pad(const struct exec *x)
         goto out;
     arr_shape(&shape, in);
     for (int i = 0; i < p->n; i++)
-        offset += offset_along(out, p->axis[i], p->low[i]);
+        offset += offset_along(out, p->d[i].axis, p->d[i].low);
     err = x->strm->be->copy(x->strm, &(struct be_copy){ .src = in,
                                                         .dst = out,
                                                         .shape = &shape,

@@ -53,12 +53,12 @@ static const struct be_start *make_start(struct be_start *s, const struct exec *
                                          struct arr *position, const struct arr *whole,
                                          const struct shp *part)
 {
-    const struct axes_params *p = x->node->params;
+    const struct dynamic_slice_params *p = x->node->params;
 
     s->position = position;
-    s->n = p->n;
-    for (int i = 0; i < p->n; i++) {
-        int axis = p->axis[i];
+    s->n = p->n_axes;
+    for (int i = 0; i < p->n_axes; i++) {
+        int axis = p->d[i].axis;
         s->stride[i] = whole->strides[axis];
         s->size[i] = whole->shape[axis];
         s->last[i] = whole->shape[axis] - part->d[axis];

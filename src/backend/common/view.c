@@ -116,8 +116,8 @@ int64_t be_slice_strides(int64_t *strides, const struct arr *a, const struct sli
     int64_t offset = 0;
 
     for (int i = 0; i < a->ndim; i++) {
-        strides[i] = a->strides[i] * p->step[i];
-        offset += a->strides[i] * p->start[i];
+        strides[i] = a->strides[i] * p->d[i].step;
+        offset += a->strides[i] * p->d[i].start;
     }
     return offset;
 }
@@ -149,16 +149,19 @@ static enum err view_as_strided(const struct exec *x)
 {
     const struct as_strided_params *p = x->node->params;
     struct arr *out = x->out[0];
+    int64_t strides[SHP_MAX];
     struct shp s;
 
     if (!(x->in[0]->flags & LAYOUT_ROW))
         return err_set(ERR_RUNTIME, "[as_strided] The input must be row contiguous.");
     arr_shape(&s, out);
-    unsigned flags = shp_layout_flags(&s, p->strides, out->size);
+    for (int i = 0; i < p->n; i++)
+        strides[i] = p->d[i].stride;
+    unsigned flags = shp_layout_flags(&s, strides, out->size);
     /* Windows may overlap, and then the count of elements says nothing about holes. */
     if (!(flags & (LAYOUT_ROW | LAYOUT_COL)))
         flags &= ~(unsigned)LAYOUT_CONTIGUOUS;
-    arr_share(out, x->in[0], p->strides, flags, shp_span(&s, p->strides), p->offset);
+    arr_share(out, x->in[0], strides, flags, shp_span(&s, strides), p->offset);
     return ERR_OK;
 }
 

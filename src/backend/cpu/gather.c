@@ -140,7 +140,8 @@ enum err cpu_gather(const struct exec *x)
         err = ERR_NO_MEMORY;
         goto out;
     }
-    memcpy(slice.d, p->slice_size, (size_t)src->ndim * sizeof slice.d[0]);
+    for (int i = 0; i < src->ndim; i++)
+        slice.d[i] = p->d[i].size;
     t->src = cpu_src(src);
     t->out = cpu_dst(x->out[0]);
     t->item = dt_size((enum dtype)src->dtype);
@@ -149,7 +150,7 @@ enum err cpu_gather(const struct exec *x)
     nest_make(&t->slice, &slice, src->strides);
     t->n_axes = p->n_axes;
     for (int k = 0; k < p->n_axes; k++)
-        fill_index(&t->index[k], src, x->in[1 + k], p->axis[k], p->slice_size[p->axis[k]]);
+        fill_index(&t->index[k], src, x->in[1 + k], p->d[k].axis, p->d[p->d[k].axis].size);
     err = cpu_enqueue(x->strm, run_task, t, bytes);
 out:
     mem_free(t);

@@ -65,7 +65,7 @@ static enum variant_reason judge(const struct variant *v, const struct job *j)
         if (s->stride[0][i] % per_unit)
             return VARIANT_LAYOUT;
     for (int i = 0; i < j->p->n_axes; i++)
-        if (j->src->strides[j->p->axis[i]] % per_unit)
+        if (j->src->strides[j->p->d[i].axis] % per_unit)
             return VARIANT_LAYOUT;
     return VARIANT_FITS;
 }
@@ -115,7 +115,7 @@ static void collapse_slice(struct job *j)
     struct shp shape = { .ndim = j->src->ndim };
 
     for (int i = 0; i < shape.ndim; i++)
-        shape.d[i] = j->p->slice_size[i];
+        shape.d[i] = j->p->d[i].size;
     j->slice_n = shp_size(&shape);
     shp_collapse(&j->slice, &shape, &strides, 1);
 }
@@ -150,7 +150,7 @@ static void index_nest(struct nest *n, const struct arr *index)
 static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
                            const struct arr *index)
 {
-    int axis = j->p->axis[k];
+    int axis = j->p->d[k].axis;
     struct nest nest;
 
     if (!dt_is_integer((enum dtype)index->dtype))
@@ -160,7 +160,7 @@ static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
     launch_walk(&x->walk, nest.dim, nest.stride[0], nest.ndim);
     x->index.stride = j->src->strides[axis] / j->per_unit;
     x->index.dim = j->src->shape[axis];
-    x->index.last = j->src->shape[axis] - j->p->slice_size[axis];
+    x->index.last = j->src->shape[axis] - j->p->d[axis].size;
     x->index.code = launch_index_code((enum dtype)index->dtype);
     x->index.reserved = 0;
     return ERR_OK;
@@ -188,7 +188,7 @@ out:
 /* Bytes from one index to the next. */
 static int64_t step_of(const struct job *j)
 {
-    return j->src->strides[j->p->axis[0]] * item_size(j);
+    return j->src->strides[j->p->d[0].axis] * item_size(j);
 }
 
 static bool is_dense(const struct nest *n)
@@ -221,13 +221,13 @@ static enum err run_blocks(const struct job *j, struct vk_enc *e, const struct v
 {
     const struct arr *index = j->indices[0];
     uint32_t units = (uint32_t)(j->slice_n * (uint64_t)item_size(j) / 8);
-    uint32_t dim = (uint32_t)j->src->shape[j->p->axis[0]];
+    uint32_t dim = (uint32_t)j->src->shape[j->p->d[0].axis];
     struct gather_block_args a = { .src_addr = j->src_addr,
                                    .src_stride = step_of(j) / 8,
                                    .slice = units,
                                    .pieces = (units + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE,
                                    .dim = dim,
-                                   .last = dim - (uint32_t)j->p->slice_size[j->p->axis[0]] };
+                                   .last = dim - (uint32_t)j->p->d[j->p->d[0].axis].size };
     struct nest positions;
     enum err err;
 
@@ -314,7 +314,7 @@ out:
 enum err vk_gather_axis(const struct exec *x)
 {
     int axis = ((const struct axis_params *)x->node->params)->axis;
-    struct gather_params p = { .n_axes = 1, .axis = { axis } };
+    struct gather_params p = { .n_axes = 1, .d[0].axis = axis };
     struct arr *src = x->in[0], *out = x->out[0];
     int64_t strides[SHP_MAX];
     const int64_t *base = strides;
@@ -328,7 +328,7 @@ enum err vk_gather_axis(const struct exec *x)
     if (!out->size)
         goto out;
     for (int i = 0; i < src->ndim; i++) {
-        p.slice_size[i] = 1;
+        p.d[i].size = 1;
         strides[i] = i == axis ? 0 : src->strides[i];
     }
     arr_shape(&shape, out);

@@ -113,7 +113,7 @@ static bool swaps_heads(const struct node *view)
 static bool is_unit_region(const struct slice_update_params *p)
 {
     for (int i = 0; i < p->region.n; i++)
-        if (p->region.step[i] != 1)
+        if (p->region.d[i].step != 1)
             return false;
     return p->kind == UPDATE_NONE;
 }
@@ -164,7 +164,7 @@ static enum group_reason takes_part(const struct heads *h, const struct node *vi
 /* One dispatch turns all its parts alike. */
 static bool are_turned_alike(const struct node *a, const struct node *b)
 {
-    return memcmp(a->params, b->params, a->params_size) == 0;
+    return node_same_params(a, b);
 }
 
 /* One dispatch has one dtype, batch, number of positions and row size. */
@@ -287,10 +287,10 @@ static bool ends_with_update(const struct node *slice, const struct node *update
     const struct slice_update_params *u = update->params;
     const int32_t *cache = update->out[0].shape, *part = update->in[1]->shape;
     const int32_t *used = slice ? slice->out[0].shape : cache;
-    bool ends = u->region.start[2] + 1 == used[2] && part[2] == 1;
+    bool ends = u->region.d[2].start + 1 == used[2] && part[2] == 1;
 
     for (int i = 0; i < 4; i++) {
-        ends &= !all || (all->start[i] == 0 && all->step[i] == 1);
+        ends &= !all || (all->d[i].start == 0 && all->d[i].step == 1);
         ends &= i == 2 || (part[i] == cache[i] && used[i] == cache[i]);
     }
     return ends;
@@ -460,10 +460,10 @@ static bool takes_rows(const struct node *gather)
 {
     const struct gather_params *p = gather->params;
     const struct arr *src = gather->in[0];
-    bool whole = p->n_axes == 1 && p->axis[0] == 0 && p->slice_size[0] == 1;
+    bool whole = p->n_axes == 1 && p->d[0].axis == 0 && p->d[0].size == 1;
 
     for (int i = 1; i < src->ndim; i++)
-        whole &= p->slice_size[i] == src->shape[i];
+        whole &= p->d[i].size == src->shape[i];
     return whole;
 }
 
