@@ -57,6 +57,11 @@ out:
     return err;
 }
 
+bool load_is_leaf(const struct arr *a)
+{
+    return a->buf && a->buf->dtor == part_free;
+}
+
 const struct load_part *load_part_get(const struct arr *leaf)
 {
     return leaf->buf->dtor_arg;

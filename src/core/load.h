@@ -17,6 +17,8 @@ struct load_part {
 
 /* A leaf that owns a copy of p and its own reference to the source. Its bytes are no array data. */
 MUST_CHECK enum err load_leaf_new(struct arr **out, const struct load_part *p);
+/* Whether a comes from load_leaf_new. */
+bool load_is_leaf(const struct arr *a);
 /* The description behind a leaf of load_leaf_new. Borrowed, lives as long as the leaf. */
 const struct load_part *load_part_get(const struct arr *leaf);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/common.h"
+#include "core/dtype.h"
 #include "core/op_params.h"
 
 struct arr;
@@ -51,16 +52,17 @@ enum op_family {
 };
 
 enum op_flags {
-    OPF_FUSE = 1, /* may be part of an elementwise program */
-    OPF_COMMUTES = 2,
-    OPF_BOOL_OUT = 4,
-    OPF_VIEW = 8, /* shares its input's bytes */
+    OPF_FUSE = 1,     /* may be part of an elementwise program */
+    OPF_BOOL_OUT = 2, /* binary: the result is bool */
+    OPF_VIEW = 4,     /* shares its input's bytes */
 };
 
-/* Gradient and batching rules; the transforms that call them fix their signatures. */
+/* Rules: op_call.h. */
+struct infer_call;
 struct vjp_call;
 struct jvp_call;
 struct vmap_call;
+typedef enum err (*op_infer_fn)(struct infer_call *);
 typedef enum err (*op_vjp_fn)(struct vjp_call *);
 typedef enum err (*op_jvp_fn)(struct jvp_call *);
 typedef enum err (*op_vmap_fn)(struct vmap_call *);
@@ -70,6 +72,8 @@ struct op_info {
     uint8_t family; /* enum op_family */
     uint8_t flags;  /* enum op_flags */
     uint8_t params; /* enum op_params_id */
+    uint16_t least_in, most_in;
+    op_infer_fn infer;
     op_vjp_fn vjp;
     op_jvp_fn jvp;
     op_vmap_fn vmap;
@@ -88,6 +92,9 @@ static inline enum op_id op_of_update(enum update_kind kind)
 
     return (enum op_id)ops[kind];
 }
+
+/* What a reduction of elements of type t gives. */
+enum dtype op_reduce_dtype(enum reduce_kind kind, enum dtype t);
 
 static inline const char *op_name(enum op_id id)
 {

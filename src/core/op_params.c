@@ -56,6 +56,12 @@ const struct op_params_layout op_params_layouts[PARAMS_COUNT] = {
 #define WORD(id, word) [id] = word,
 #include "core/op_params.def"
 
+static const char *const reduce_kind_list[] = {
+#define REDUCTION(id, public, ...) #public,
+#include "ops/reduce.def"
+};
+const struct op_words reduce_kind_words = { reduce_kind_list, ARRAY_LEN(reduce_kind_list) };
+
 enum kind { KIND_I32, KIND_I64, KIND_F32, KIND_F64, KIND_BOOL, KIND_DTYPE, KIND_ENUM, KIND_COUNT };
 
 /* Fields lie one after the other; those behind KIND_COUNT make up an item of the list. */

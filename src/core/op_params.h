@@ -17,6 +17,12 @@ struct op_words {
     int n;
 };
 
+enum reduce_kind {
+#define REDUCTION(id, ...) REDUCE_##id,
+#include "ops/reduce.def"
+};
+extern const struct op_words reduce_kind_words;
+
 #define WORDS(type, list)                                                                          \
     enum type { list };                                                                            \
     extern const struct op_words type##_words;

@@ -4,6 +4,7 @@
 #include "core/gate.h"
 #include "core/stream.h"
 #include "ops/build.h"
+#include "ops/infer.h"
 
 #define NAME "scaled_dot_product_attention"
 
@@ -323,20 +324,51 @@ static bool is_fused(const struct attention *t, const struct strm *s)
     return t->q->shape[SIZE] <= FUSED_HEAD_MAX && t->v->shape[SIZE] <= FUSED_HEAD_MAX;
 }
 
+/* Heads of q are a multiple of those of k and v, which are alike but for their sizes. */
+static bool has_heads(const struct arr *q, const struct arr *k, const struct arr *v)
+{
+    const int32_t *n = q->shape, *m = k->shape;
+
+    return q->ndim == 4 && k->ndim == 4 && v->ndim == 4 && shp_same_dims(m, v->shape, SIZE) &&
+           n[B] == m[B] && n[SIZE] == m[SIZE] && (m[HEADS] ? n[HEADS] % m[HEADS] == 0 : !n[HEADS]);
+}
+
+static bool is_mask(const struct arr *mask, const struct arr *q, const struct arr *k)
+{
+    return (mask->dtype == DT_BOOL || mask->dtype == q->dtype) && mask->ndim == 4 &&
+           shp_same_dims(mask->shape, q->shape, SIZE) && mask->shape[SIZE] == k->shape[LENGTH];
+}
+
+enum err op_infer_sdpa(struct infer_call *c)
+{
+    const struct sdpa_params *p = c->params;
+    const struct arr *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const struct arr *sinks = c->in[c->n_in - 1];
+
+    FITS(c->n_in == 3 + (size_t)p->has_mask + (size_t)p->has_sinks && !(p->causal && p->has_mask));
+    FITS(dt_is_float(dtype_of(q)) && k->dtype == q->dtype && v->dtype == q->dtype);
+    FITS(has_heads(q, k, v));
+    FITS(!p->causal || q->shape[LENGTH] <= k->shape[LENGTH]);
+    FITS(q->shape[SIZE] <= FUSED_HEAD_MAX && v->shape[SIZE] <= FUSED_HEAD_MAX);
+    FITS(!p->has_mask || is_mask(c->in[3], q, k));
+    FITS(!p->has_sinks ||
+         (sinks->dtype == q->dtype && sinks->ndim == 1 && sinks->shape[0] == q->shape[HEADS]));
+    infer_like(c, q);
+    c->out[0].shape.d[SIZE] = v->shape[SIZE];
+    return ERR_OK;
+}
+
 static enum err make_node(struct arr **out, const struct attention *t, struct strm *s)
 {
     struct sdpa_params p = { t->a->scale, t->causal, t->mask != NULL, t->sinks != NULL };
     struct arr *in[5] = { t->q, t->k, t->v };
-    struct out_desc d = { .dtype = t->dtype };
     size_t n = 3;
 
     if (t->mask)
         in[n++] = t->mask;
     if (t->sinks)
         in[n++] = t->sinks;
-    arr_shape(&d.shape, t->q);
-    d.shape.d[SIZE] = t->v->shape[SIZE];
-    return arr_new_op(out, .op = OP_SDPA, .strm = s, .in = in, .n_in = n, .params = &p, .out = &d);
+    return ops_make(out, OP_SDPA, &p, (struct arrs){ in, n }, s);
 }
 
 enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s)

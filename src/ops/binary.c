@@ -1,41 +1,23 @@
 #include "ops/build.h"
+#include "ops/infer.h"
 
-enum {                 /* how an op treats its operands' dtypes, after promotion */
-       TO_FLOAT = 1,   /* integers and bool become float32 */
-       TO_BOOL = 2,    /* operands are cast to bool instead of promoted */
-       NO_COMPLEX = 4, /* complex64 is an error */
-       BITS = 8,       /* integers and bool only */
-       SHIFT = 16,     /* bool is shifted as uint8 */
+/* ---- dtypes ---- */
+
+enum { /* rules of ops.def, after promotion */
+       ANY = 0,
+       TO_FLOAT = 1,
+       TO_BOOL = 2,
+       NO_COMPLEX = 4,
+       BITS = 8,
+       SHIFT = 16,
 };
 
 static const struct {
     const char *name;
     unsigned flags;
 } rules[OP_COUNT] = {
-    [OP_ADD] = { "add", 0 },
-    [OP_ARCTAN2] = { "arctan2", TO_FLOAT | NO_COMPLEX },
-    [OP_BITWISE_AND] = { "bitwise_and", BITS },
-    [OP_BITWISE_OR] = { "bitwise_or", BITS },
-    [OP_BITWISE_XOR] = { "bitwise_xor", BITS },
-    [OP_LEFT_SHIFT] = { "left_shift", BITS | SHIFT },
-    [OP_RIGHT_SHIFT] = { "right_shift", BITS | SHIFT },
-    [OP_DIVIDE] = { "divide", TO_FLOAT },
-    [OP_EQUAL] = { "equal", 0 },
-    [OP_NAN_EQUAL] = { "equal", 0 },
-    [OP_NOT_EQUAL] = { "not_equal", 0 },
-    [OP_GREATER] = { "greater", 0 },
-    [OP_GREATER_EQUAL] = { "greater_equal", 0 },
-    [OP_LESS] = { "less", 0 },
-    [OP_LESS_EQUAL] = { "less_equal", 0 },
-    [OP_LOGICAL_AND] = { "logical_and", TO_BOOL },
-    [OP_LOGICAL_OR] = { "logical_or", TO_BOOL },
-    [OP_LOG_ADD_EXP] = { "logaddexp", TO_FLOAT },
-    [OP_MAXIMUM] = { "maximum", 0 },
-    [OP_MINIMUM] = { "minimum", 0 },
-    [OP_MULTIPLY] = { "multiply", 0 },
-    [OP_POWER] = { "power", 0 },
-    [OP_REMAINDER] = { "remainder", NO_COMPLEX },
-    [OP_SUBTRACT] = { "subtract", 0 },
+#define BINARY_OP(id, name, word, rule, ...) [OP_##id] = { #word, rule },
+#include "ops/ops.def"
 };
 
 static enum err operand_dtype(enum dtype *out, enum op_id op, const struct arr *a,
@@ -60,21 +42,47 @@ static enum err operand_dtype(enum dtype *out, enum op_id op, const struct arr *
     return ERR_OK;
 }
 
+enum err op_infer_binary(struct infer_call *c)
+{
+    struct arr *const *in = c->in;
+    unsigned flags = rules[c->op].flags;
+    enum dtype t = dtype_of(in[0]);
+
+    FITS(in[1]->dtype == t && arr_same_shape(in[0], in[1]));
+    FITS(!(flags & TO_BOOL) || t == DT_BOOL);
+    FITS(!(flags & NO_COMPLEX) || t != DT_COMPLEX64);
+    FITS(!(flags & BITS) || !dt_is_inexact(t));
+    FITS(!(flags & SHIFT) || t != DT_BOOL);
+    infer_like(c, in[0]);
+    if (op_table[c->op].flags & OPF_BOOL_OUT)
+        c->out[0].dtype = DT_BOOL;
+    return ERR_OK;
+}
+
+enum err op_infer_divmod(struct infer_call *c)
+{
+    FITS(c->in[0]->dtype == c->in[1]->dtype && arr_same_shape(c->in[0], c->in[1]));
+    if (c->in[0]->dtype == DT_COMPLEX64)
+        return err_set(ERR_ARG, "[divmod] Complex type not supported.");
+    infer_like(c, c->in[0]);
+    c->out[1] = c->out[0];
+    c->n_out = 2;
+    return ERR_OK;
+}
+
+/* ---- constructors ---- */
+
 /* The node over operands that are cast to t. */
 static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *src, enum dtype t,
                             struct strm *s)
 {
     struct arr *in[2] = { NULL, NULL };
-    struct out_desc d;
     enum err err;
 
-    d.dtype = op_table[op].flags & OPF_BOOL_OUT ? DT_BOOL : t;
-    if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1])) {
-        arr_shape(&d.shape, src[0]);
-        return arr_new_op(out, .op = (uint16_t)op, .strm = s, .in = src, .n_in = 2, .out = &d);
-    }
-    TRY(ops_align(in, src, t, &d.shape, s));
-    TRY(arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = in, .n_in = 2, .out = &d));
+    if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1]))
+        return ops_make(out, op, NULL, (struct arrs){ src, 2 }, s);
+    TRY(ops_align(in, src, t, s));
+    TRY(ops_make_of(out, op, NULL, in, 2, s));
 out:
     arr_unref_all(in, 2);
     return err;
@@ -106,20 +114,6 @@ out:
 
 enum err ops_divmod(struct arr *outs[2], struct arr *a, struct arr *b, struct strm *s)
 {
-    enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
-    struct arr *in[2] = { NULL, NULL };
-    struct out_desc d[2];
-    enum err err;
-
-    if (t == DT_COMPLEX64)
-        return err_set(ERR_ARG, "[divmod] Complex type not supported.");
-    TRY(ops_align(in, (struct arr *[]){ a, b }, t, &d[0].shape, s));
-    d[0].dtype = t;
-    d[1] = d[0];
-    TRY(node_new(outs,
-                 &(struct node_params){
-                     .op = OP_DIVMOD, .strm = s, .in = in, .n_in = 2, .out = d, .n_out = 2 }));
-out:
-    arr_unref_all(in, 2);
-    return err;
+    return binary_node(outs, OP_DIVMOD, (struct arr *[]){ a, b },
+                       dt_promote(dtype_of(a), dtype_of(b)), s);
 }

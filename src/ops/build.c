@@ -1,16 +1,37 @@
 #include "ops/build.h"
+#include "core/op_call.h"
 
-enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n, struct strm *s)
+static enum err make(struct arr **outs, struct node_params *p)
 {
-    struct out_desc d;
+    struct infer_call c;
+    enum err err;
 
-    d.dtype = n->dtype;
-    if (n->shape)
-        d.shape = *n->shape;
-    else
-        arr_shape(&d.shape, a);
-    return arr_new_op(out, .op = (uint16_t)n->op, .strm = s, .in = &a, .n_in = 1,
-                      .params = n->params, .out = &d);
+    c.op = (enum op_id)p->op;
+    c.params = p->params;
+    c.in = p->given ? p->given : p->in;
+    c.n_in = p->n_in;
+    c.n_out = 1;
+    if ((err = op_table[p->op].infer(&c)))
+        return err;
+    p->out = c.out;
+    p->n_out = c.n_out;
+    return node_new(outs, p);
+}
+
+enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct arrs in,
+                  struct strm *s)
+{
+    return make(outs,
+                &(struct node_params){
+                    .op = (uint16_t)op, .strm = s, .in = in.v, .n_in = in.n, .params = params });
+}
+
+enum err ops_make_of(struct arr **outs, enum op_id op, const void *params, struct arr **given,
+                     size_t n, struct strm *s)
+{
+    return make(outs,
+                &(struct node_params){
+                    .op = (uint16_t)op, .strm = s, .given = given, .n_in = n, .params = params });
 }
 
 static bool has_shape(const struct arr *a, const struct shp *shape)
@@ -23,7 +44,7 @@ enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape, s
     if (has_shape(a, shape))
         return ops_same(out, a);
     struct shape_params p = shape_params(shape);
-    return ops_node(out, a, &(struct ops_node){ OP_BROADCAST, dtype_of(a), shape, &p }, s);
+    return ops_make_one(out, OP_BROADCAST, &p, a, s);
 }
 
 enum err ops_common_shape(struct shp *out, struct arrs in)
@@ -42,17 +63,17 @@ out:
     return err;
 }
 
-enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t, struct shp *shape,
-                   struct strm *s)
+enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t, struct strm *s)
 {
+    struct shp shape;
     enum err err;
 
     in[0] = in[1] = NULL;
-    TRY(ops_common_shape(shape, (struct arrs){ src, 2 }));
+    TRY(ops_common_shape(&shape, (struct arrs){ src, 2 }));
     for (int i = 0; i < 2; i++) {
         TRY(ops_astype(&in[i], src[i], t, s));
-        if (!has_shape(in[i], shape))
-            STEP(in[i], ops_stretch(&next, in[i], shape, s));
+        if (!has_shape(in[i], &shape))
+            STEP(in[i], ops_stretch(&next, in[i], &shape, s));
     }
 out:
     if (err)

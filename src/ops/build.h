@@ -58,15 +58,19 @@ static inline void arr_unref_all(struct arr **a, size_t n)
         arr_unref(&a[i]);
 }
 
-/* One node over one input. */
-struct ops_node {
-    enum op_id op;
-    enum dtype dtype;
-    const struct shp *shape; /* NULL: the input's */
-    const void *params;      /* of the size in the op's row */
-};
-MUST_CHECK enum err ops_node(struct arr **out, struct arr *a, const struct ops_node *n,
+/* The one way to a node: infers the outputs, which outs has room for, and makes them. params are
+ * the struct in the op's row, NULL if there is none. */
+MUST_CHECK enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct arrs in,
                              struct strm *s);
+/* The same; the node takes over the caller's references, and NULL is left there unless it fails. */
+MUST_CHECK enum err ops_make_of(struct arr **outs, enum op_id op, const void *params,
+                                struct arr **given, size_t n, struct strm *s);
+/* One input. */
+static inline enum err ops_make_one(struct arr **outs, enum op_id op, const void *params,
+                                    struct arr *a, struct strm *s)
+{
+    return ops_make(outs, op, params, (struct arrs){ &a, 1 }, s);
+}
 
 /* A slice of a by the caller's lists. */
 struct ops_region {
@@ -77,16 +81,19 @@ struct ops_region {
 MUST_CHECK enum err ops_region(struct ops_region *out, const struct arr *a,
                                const struct ops_slice *v, const char *op);
 
+/* The shape of a normalised region of a; false if it is none. */
+bool ops_region_shape(struct shp *out, const struct arr *a, const struct slice_params *p);
+
 /* Broadcasts a to s, which it is known to fit. */
 MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
                                 struct strm *s);
 
 MUST_CHECK enum err ops_common_shape(struct shp *out, struct arrs in);
 
-/* Two operands cast to t, then broadcast to their common shape, which is written to *shape. On
- * success in[] holds two new references, on failure none. */
+/* Two operands cast to t, then broadcast to their common shape. On success in[] holds two new
+ * references, on failure none. */
 MUST_CHECK enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t,
-                              struct shp *shape, struct strm *s);
+                              struct strm *s);
 
 /* Sorted, normalised axes without duplicates; INTS_ALL gives 0 .. ndim - 1. */
 struct axis_set {

@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "ops/build.h"
+#include "ops/infer.h"
 
 static enum err full_of(struct arr **out, struct arr *vals, const struct shp *shape, enum dtype t,
                         struct strm *s)
@@ -10,7 +11,7 @@ static enum err full_of(struct arr **out, struct arr *vals, const struct shp *sh
 
     TRY(ops_astype(&x, vals, t, s));
     STEP(x, ops_broadcast_to(&next, x, shp_ints(shape), s));
-    TRY(ops_node(out, x, &(struct ops_node){ OP_FULL, t, NULL, NULL }, s));
+    TRY(ops_make_one(out, OP_FULL, NULL, x, s));
 out:
     arr_unref(&x);
     return err;
@@ -70,25 +71,33 @@ out:
     return err;
 }
 
-enum err ops_arange(struct arr **out, const struct arange_params *r, enum dtype t, struct strm *s)
+enum err op_infer_arange(struct infer_call *c)
 {
-    struct arange_params p = { r->start, r->stop, r->step, (int32_t)t };
-    struct out_desc d = { .shape.ndim = 1, .dtype = t };
+    const struct arange_params *r = c->params;
+    double size = ceil((r->stop - r->start) / r->step);
 
-    if (t == DT_BOOL)
+    if (r->dtype == DT_BOOL)
         return err_set(ERR_ARG, "[arange] bool not supported for arange.");
     if (isnan(r->step) || !isfinite(r->start) || !isfinite(r->stop))
         return err_set(ERR_ARG, "[arange] Cannot compute length.");
     if (r->step == 0)
         return err_set(ERR_ARG, "[arange] step must be nonzero.");
-    if (isinf(r->step) && (r->step > 0 ? r->start < r->stop : r->start > r->stop))
-        return one_element(out, r->start, t, s);
-
-    double size = ceil((r->stop - r->start) / r->step);
     if (size > INT32_MAX)
         return err_set(ERR_ARG, "[arange] Maximum size exceeded.");
-    d.shape.d[0] = size > 0 ? (int32_t)size : 0;
-    return arr_new_op(out, .op = OP_ARANGE, .strm = s, .params = &p, .out = &d);
+    c->out[0].dtype = (enum dtype)r->dtype;
+    c->out[0].shape.ndim = 1;
+    c->out[0].shape.d[0] = size > 0 ? (int32_t)size : 0;
+    return ERR_OK;
+}
+
+enum err ops_arange(struct arr **out, const struct arange_params *r, enum dtype t, struct strm *s)
+{
+    struct arange_params p = { r->start, r->stop, r->step, (int32_t)t };
+    bool reaches = r->step > 0 ? r->start < r->stop : r->start > r->stop;
+
+    if (t != DT_BOOL && isfinite(r->start) && isfinite(r->stop) && isinf(r->step) && reaches)
+        return one_element(out, r->start, t, s);
+    return ops_make(out, OP_ARANGE, &p, (struct arrs){ NULL, 0 }, s);
 }
 
 /* 0, 1, ..., n - 1 shifted by first. */

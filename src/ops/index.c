@@ -1,25 +1,73 @@
 /* Gathering by index arrays. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+/* Index arrays of one shape and of integers, each along an axis of its own. */
+static enum err check_indices(const struct infer_call *c)
+{
+    const struct gather_params *p = c->params;
+    uint32_t seen = 0;
+
+    for (int i = 0; i < p->n_axes; i++) {
+        const struct arr *index = c->in[1 + i];
+        FITS(infer_has_axis(c->in[0], p->d[i].axis) && !(seen >> p->d[i].axis & 1));
+        FITS(arr_same_shape(index, c->in[1]));
+        seen |= (uint32_t)1 << p->d[i].axis;
+        if (!dt_is_integer(dtype_of(index)))
+            return err_set(ERR_ARG, "[gather] Got indices with dtype %s. Indices must be integral.",
+                           dt_name(dtype_of(index)));
+    }
+    return ERR_OK;
+}
+
+/* The shape of the indices, then that of a slice. */
+enum err op_infer_gather(struct infer_call *c)
+{
+    const struct gather_params *p = c->params;
+    const struct arr *src = c->in[0];
+    struct shp *shape = &c->out[0].shape;
+    enum err err;
+
+    FITS(p->n == src->ndim && p->n_axes >= 0 && p->n_axes <= p->n);
+    FITS(c->n_in == (size_t)p->n_axes + 1);
+    TRY(check_indices(c));
+    c->out[0].dtype = dtype_of(src);
+    shape->ndim = 0;
+    if (p->n_axes)
+        arr_shape(shape, c->in[1]);
+    if (shape->ndim + src->ndim > SHP_MAX)
+        return err_set(ERR_ARG, "[gather] Arrays have at most %d dimensions.", SHP_MAX);
+    bool is_empty = p->n_axes && !c->in[1]->size;
+    for (int i = 0; i < p->n; i++) {
+        FITS(p->d[i].size >= 0 && (p->d[i].size <= src->shape[i] || is_empty));
+        shape->d[shape->ndim++] = p->d[i].size;
+    }
+out:
+    return err;
+}
+
+enum err op_infer_gather_axis(struct infer_call *c)
+{
+    int32_t axis = ((const struct axis_params *)c->params)->axis;
+    const struct arr *src = c->in[0], *at = c->in[1];
+
+    FITS(infer_has_axis(src, axis) && src->ndim == at->ndim && dt_is_integer(dtype_of(at)));
+    for (int i = 0; i < src->ndim; i++)
+        FITS(i == axis ? src->shape[i] || !at->size : src->shape[i] == at->shape[i]);
+    infer_like(c, at);
+    c->out[0].dtype = dtype_of(src);
+    return ERR_OK;
+}
 
 /* Slices of one axis: the result has the shape of indices, then that of a with size 1 at axis. */
 static enum err gather_axis(struct arr **out, struct arr *a, struct arr *indices, int axis,
                             struct strm *s)
 {
     struct gather_params p = { .n_axes = 1, .n = a->ndim, .d[0].axis = axis };
-    struct out_desc d = { .dtype = dtype_of(a) };
 
-    if (!dt_is_integer(dtype_of(indices)))
-        return err_set(ERR_ARG, "[gather] Got indices with dtype %s. Indices must be integral.",
-                       dt_name(dtype_of(indices)));
-    if (indices->ndim + a->ndim > SHP_MAX)
-        return err_set(ERR_ARG, "[gather] Arrays have at most %d dimensions.", SHP_MAX);
-    arr_shape(&d.shape, indices);
-    for (int i = 0; i < a->ndim; i++) {
+    for (int i = 0; i < a->ndim; i++)
         p.d[i].size = i == axis ? 1 : a->shape[i];
-        d.shape.d[d.shape.ndim++] = p.d[i].size;
-    }
-    return arr_new_op(out, .op = OP_GATHER, .strm = s, .in = (struct arr *[]){ a, indices },
-                      .n_in = 2, .params = &p, .out = &d);
+    return ops_make(out, OP_GATHER, &p, (struct arrs){ (struct arr *[]){ a, indices }, 2 }, s);
 }
 
 enum err ops_take(struct arr **out, struct arr *a, struct arr *indices, int axis, struct strm *s)
@@ -87,9 +135,7 @@ enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indice
     }
     TRY(ops_broadcast_to(&in[0], a, shp_ints(&from), s));
     TRY(ops_broadcast_to(&in[1], indices, shp_ints(&at), s));
-    err = arr_new_op(out, .op = OP_GATHER_AXIS, .strm = s, .in = in, .n_in = 2,
-                     .params = &(struct axis_params){ axis },
-                     .out = &(struct out_desc){ at, dtype_of(a) });
+    err = ops_make_of(out, OP_GATHER_AXIS, &(struct axis_params){ axis }, in, 2, s);
 out:
     arr_unref_all(in, 2);
     return err;

@@ -1,10 +1,68 @@
 /* Matrix products. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
 static int32_t dim_from_end(const struct arr *a, int i)
 {
     return a->shape[a->ndim - i];
 }
+
+/* ---- what the results are ---- */
+
+/* Matrices of one dtype, kind and inner dimension. */
+static bool are_factors(const struct arr *a, const struct arr *b)
+{
+    return a->dtype == b->dtype && dt_is_inexact(dtype_of(a)) && a->ndim >= 2 && b->ndim >= 2 &&
+           dim_from_end(a, 1) == dim_from_end(b, 2);
+}
+
+/* Matmul and AddMM. */
+enum err op_infer_matmul(struct infer_call *c)
+{
+    const struct arr *a = c->in[0], *b = c->in[1];
+    struct shp *shape = &c->out[0].shape;
+
+    FITS(are_factors(a, b) && a->ndim == b->ndim);
+    FITS(shp_same_dims(a->shape, b->shape, a->ndim - 2));
+    infer_like(c, a);
+    shape->d[shape->ndim - 1] = dim_from_end(b, 1);
+    if (c->op != OP_ADDMM)
+        return ERR_OK;
+    const struct arr *add = c->in[2];
+    FITS(add->dtype == a->dtype && a->dtype != DT_COMPLEX64);
+    FITS(add->ndim == shape->ndim && shp_same_dims(add->shape, shape->d, shape->ndim));
+    return ERR_OK;
+}
+
+static bool has_matrices(const struct arr *a)
+{
+    for (int i = 0; i < a->ndim - 2; i++)
+        if (a->shape[i] == 0)
+            return false;
+    return true;
+}
+
+/* The shape of the numbers of matrices, then that of a product. */
+enum err op_infer_gather_mm(struct infer_call *c)
+{
+    const struct arr *a = c->in[0], *b = c->in[1], *left = c->in[2], *right = c->in[3];
+    struct shp *shape = &c->out[0].shape;
+
+    FITS(are_factors(a, b) && dt_is_float(dtype_of(a)));
+    FITS(left->dtype == DT_UINT32 && right->dtype == DT_UINT32 && arr_same_shape(left, right));
+    FITS(a->ndim - 2 + b->ndim - 2 <= SHP_MAX);
+    if (left->ndim + 2 > SHP_MAX)
+        return err_set(ERR_ARG, "[gather_mm] Arrays have at most %d dimensions.", SHP_MAX);
+    if (left->size && !(has_matrices(a) && has_matrices(b)))
+        return err_set(ERR_ARG, "[gather_mm] Indices into an empty array.");
+    infer_like(c, left);
+    c->out[0].dtype = dtype_of(a);
+    shape->d[shape->ndim++] = dim_from_end(a, 2);
+    shape->d[shape->ndim++] = dim_from_end(b, 1);
+    return ERR_OK;
+}
+
+/* ---- products ---- */
 
 /* Operands of a product as matrices: a vector on the left is a row, on the right a column. */
 struct operands {
@@ -98,15 +156,6 @@ static enum err drop_vector_dims(struct arr **out, struct arr *x, const struct o
     return ops_squeeze(out, x, (struct ints){ axes, n }, s);
 }
 
-static enum err matmul_node(struct arr **out, const struct operands *m, struct strm *s)
-{
-    struct out_desc d = { .dtype = dtype_of(m->a) };
-
-    product_shape(&d.shape, m);
-    return arr_new_op(out, .op = OP_MATMUL, .strm = s, .in = (struct arr *[]){ m->a, m->b },
-                      .n_in = 2, .out = &d);
-}
-
 enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
 {
     enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
@@ -127,7 +176,7 @@ enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm 
         STEP(m.a, ops_flatten(&next, m.a, 0, -2, s));
     else
         TRY(broadcast_batches(&m, s));
-    TRY(matmul_node(&x, &m, s));
+    TRY(ops_make(&x, OP_MATMUL, NULL, (struct arrs){ (struct arr *[]){ m.a, m.b }, 2 }, s));
     if (flatten)
         STEP(x, ops_unflatten(&next, x, 0, (struct ints){ a->shape, a->ndim - 1u }, s));
     TRY(drop_vector_dims(out, x, &m, s));
@@ -194,8 +243,8 @@ enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
     struct addmm_params p = { in->alpha, in->beta };
     /* As in matmul, where c does not stretch over the rows that are merged. */
     bool flatten = in->a->ndim > 2 && in->b->ndim <= 2 && in->c->ndim < in->b->ndim;
-    struct out_desc d = { .dtype = t };
     struct arr *c = NULL, *x = NULL;
+    struct shp product;
     struct operands m;
     enum err err = operands_init(&m, in->a, in->b, "addmm", s);
 
@@ -216,10 +265,9 @@ enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
         STEP(m.a, ops_flatten(&next, m.a, 0, -2, s));
     else
         TRY(broadcast_batches(&m, s));
-    product_shape(&d.shape, &m);
-    TRY(addend(&c, in->c, &d.shape, &m, s));
-    TRY(arr_new_op(&x, .op = OP_ADDMM, .strm = s, .in = (struct arr *[]){ m.a, m.b, c }, .n_in = 3,
-                   .params = &p, .out = &d));
+    product_shape(&product, &m);
+    TRY(addend(&c, in->c, &product, &m, s));
+    TRY(ops_make(&x, OP_ADDMM, &p, (struct arrs){ (struct arr *[]){ m.a, m.b, c }, 3 }, s));
     if (flatten)
         STEP(x, ops_unflatten(&next, x, 0, (struct ints){ in->a->shape, in->a->ndim - 1u }, s));
     TRY(drop_vector_dims(out, x, &m, s));
@@ -259,14 +307,6 @@ out:
     return err;
 }
 
-static bool has_matrices(const struct arr *a)
-{
-    for (int i = 0; i < a->ndim - 2; i++)
-        if (a->shape[i] == 0)
-            return false;
-    return true;
-}
-
 /* A plan has room for SHP_MAX batch dimensions of both operands. */
 static enum err few_dims(struct operands *m, struct strm *s)
 {
@@ -284,24 +324,16 @@ static enum err gather_node(struct arr **out, struct operands *m, const struct o
                             struct strm *s)
 {
     struct gather_mm_params p = { g->sorted && !g->rhs_indices, g->sorted && !g->lhs_indices };
-    struct out_desc d = { .dtype = dtype_of(m->a) };
     struct arr *numbers[2] = { NULL, NULL }, *in[4] = { NULL };
     enum err err;
 
     TRY(ops_matrix_numbers(&numbers[0], g->lhs_indices, m->a, "gather_mm", s));
     TRY(ops_matrix_numbers(&numbers[1], g->rhs_indices, m->b, "gather_mm", s));
-    TRY(ops_align(in + 2, numbers, DT_UINT32, &d.shape, s));
-    if (d.shape.ndim + 2 > SHP_MAX)
-        TRY(err_set(ERR_ARG, "[gather_mm] Arrays have at most %d dimensions.", SHP_MAX));
-    if (shp_size(&d.shape) && !(has_matrices(m->a) && has_matrices(m->b)))
-        TRY(err_set(ERR_ARG, "[gather_mm] Indices into an empty array."));
-    d.shape.d[d.shape.ndim++] = dim_from_end(m->a, 2);
-    d.shape.d[d.shape.ndim++] = dim_from_end(m->b, 1);
+    TRY(ops_align(in + 2, numbers, DT_UINT32, s));
     TRY(few_dims(m, s));
     in[0] = m->a;
     in[1] = m->b;
-    TRY(arr_new_op(out, .op = OP_GATHER_MM, .strm = s, .in = in, .n_in = 4, .params = &p,
-                   .out = &d));
+    TRY(ops_make(out, OP_GATHER_MM, &p, (struct arrs){ in, 4 }, s));
 out:
     arr_unref_all(numbers, 2);
     arr_unref_all(in + 2, 2);

@@ -1,25 +1,32 @@
 /* Ops that move elements: concatenation, repetition, padding. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
-/* The shape of arrays joined along axis. */
-static enum err joined_shape(struct shp *out, struct arrs in, int axis)
+/* ---- concatenation ---- */
+
+enum err op_infer_concatenate(struct infer_call *c)
 {
+    int axis = ((const struct axis_params *)c->params)->axis;
+    struct shp *out = &c->out[0].shape;
     int64_t size = 0;
 
-    arr_shape(out, in.v[0]);
-    for (size_t i = 0; i < in.n; i++) {
+    FITS(infer_has_axis(c->in[0], axis));
+    infer_like(c, c->in[0]);
+    for (size_t i = 0; i < c->n_in; i++) {
+        const struct arr *a = c->in[i];
         struct shp b;
-        if (in.v[i]->ndim != out->ndim)
+        if (a->ndim != out->ndim)
             return err_set(ERR_ARG,
                            "[concatenate] All the input arrays must have the same number "
                            "of dimensions. However, got arrays with dimensions %d and %d.",
-                           out->ndim, in.v[i]->ndim);
-        arr_shape(&b, in.v[i]);
+                           out->ndim, a->ndim);
+        FITS(a->dtype == c->in[0]->dtype);
+        arr_shape(&b, a);
         size += b.d[axis];
         b.d[axis] = out->d[axis];
         if (shp_equal(&b, out))
             continue;
-        b.d[axis] = in.v[i]->shape[axis];
+        b.d[axis] = a->shape[axis];
         return err_set(ERR_ARG,
                        "[concatenate] All the input array dimensions must match exactly "
                        "except for the concatenation axis %d. However, got shapes %s and "
@@ -46,7 +53,7 @@ static void parts_free(struct arr **parts, size_t n)
 enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm *s)
 {
     struct arr **cast = NULL;
-    struct out_desc d;
+    enum dtype t;
     enum err err;
 
     if (in.n == 0)
@@ -57,16 +64,13 @@ enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm
         return err_set(ERR_ARG, "[concatenate] At most %d arrays at once, got %zu.", UINT16_MAX,
                        in.n);
     TRY(shp_axis(&axis, axis, in.v[0]->ndim, "concatenate"));
-    TRY(joined_shape(&d.shape, in, axis));
-    d.dtype = dtype_of(in.v[0]);
+    t = dtype_of(in.v[0]);
     for (size_t i = 1; i < in.n; i++)
-        d.dtype = dt_promote(d.dtype, dtype_of(in.v[i]));
+        t = dt_promote(t, dtype_of(in.v[i]));
     TRY(parts_new(&cast, in));
     for (size_t i = 0; i < in.n; i++)
-        TRY(ops_astype(&cast[i], in.v[i], d.dtype, s));
-    struct axis_params p = { axis };
-    TRY(arr_new_op(out, .op = OP_CONCATENATE, .strm = s, .in = cast, .n_in = in.n, .params = &p,
-                   .out = &d));
+        TRY(ops_astype(&cast[i], in.v[i], t, s));
+    TRY(ops_make_of(out, OP_CONCATENATE, &(struct axis_params){ axis }, cast, in.n, s));
 out:
     parts_free(cast, in.n);
     return err;
@@ -276,21 +280,31 @@ out:
     return err;
 }
 
+enum err op_infer_pad(struct infer_call *c)
+{
+    const struct pad_params *p = c->params;
+    struct arr *a = c->in[0], *value = c->in[1];
+    enum err err = ERR_OK;
+
+    FITS(value->ndim == 0 && value->dtype == a->dtype);
+    infer_like(c, a);
+    for (int i = 0; i < p->n; i++) {
+        FITS(infer_has_axis(a, p->d[i].axis) && p->d[i].low >= 0 && p->d[i].high >= 0);
+        int32_t *dim = &c->out[0].shape.d[p->d[i].axis];
+        TRY(ops_dim(dim, (int64_t)*dim + p->d[i].low + p->d[i].high, "pad"));
+    }
+out:
+    return err;
+}
+
 static enum err pad_constant(struct arr **out, struct arr *a, const struct pad_params *p,
                              struct arr *value, struct strm *s)
 {
-    struct out_desc d = { .dtype = dtype_of(a) };
     struct arr *v = NULL;
     enum err err;
 
-    arr_shape(&d.shape, a);
-    for (int i = 0; i < p->n; i++) {
-        int32_t *dim = &d.shape.d[p->d[i].axis];
-        TRY(ops_dim(dim, (int64_t)*dim + p->d[i].low + p->d[i].high, "pad"));
-    }
-    TRY(pad_value(&v, value, d.dtype, s));
-    TRY(arr_new_op(out, .op = OP_PAD, .strm = s, .in = (struct arr *[]){ a, v }, .n_in = 2,
-                   .params = p, .out = &d));
+    TRY(pad_value(&v, value, dtype_of(a), s));
+    TRY(ops_make(out, OP_PAD, p, (struct arrs){ (struct arr *[]){ a, v }, 2 }, s));
 out:
     arr_unref(&v);
     return err;

@@ -2,6 +2,7 @@
 #include "core/gate.h"
 #include "core/stream.h"
 #include "ops/build.h"
+#include "ops/infer.h"
 
 struct norm {
     const char *name;
@@ -28,7 +29,7 @@ static enum err check_vector(const struct norm *n, const struct arr *x, const st
 }
 
 /* A bias has a say in the dtype only beside a weight. */
-static enum err infer(struct norm *n, const struct arr *x, const char *weight_name)
+static enum err check(struct norm *n, const struct arr *x, const char *weight_name)
 {
     enum err err;
 
@@ -114,12 +115,26 @@ out:
 
 /* ---- the nodes ---- */
 
+enum err op_infer_norm(struct infer_call *c)
+{
+    const struct norm_params *p = c->params;
+    const struct arr *x = c->in[0];
+
+    FITS(x->ndim && dt_is_float(dtype_of(x)));
+    FITS(c->n_in == 1 + (size_t)p->has_weight + (size_t)p->has_bias);
+    for (size_t i = 1; i < c->n_in; i++) {
+        const struct arr *v = c->in[i];
+        FITS(v->dtype == x->dtype && v->ndim == 1 && v->shape[0] == x->shape[x->ndim - 1]);
+    }
+    infer_like(c, x);
+    return ERR_OK;
+}
+
 static enum err make_node(struct arr **out, struct arr *x, const struct norm *n, struct strm *s)
 {
     struct norm_params p = { n->eps, n->weight != NULL, n->bias != NULL };
     struct arr *const src[] = { x, n->weight, n->bias };
     struct arr *in[ARRAY_LEN(src)] = { NULL };
-    struct out_desc d = { .dtype = n->dtype };
     size_t n_in = 0;
     enum err err = ERR_OK;
 
@@ -128,9 +143,7 @@ static enum err make_node(struct arr **out, struct arr *x, const struct norm *n,
             TRY(ops_astype(&in[n_in], src[i], n->dtype, s));
             n_in++;
         }
-    arr_shape(&d.shape, x);
-    TRY(arr_new_op(out, .op = (uint16_t)n->op, .strm = s, .given = in, .n_in = n_in, .params = &p,
-                   .out = &d));
+    TRY(ops_make_of(out, n->op, &p, in, n_in, s));
 out:
     arr_unref_all(in, n_in);
     return err;
@@ -139,7 +152,7 @@ out:
 static enum err make(struct arr **out, struct arr *x, struct norm *n, struct strm *s)
 {
     const char *weight_name = n->op == OP_RMS_NORM ? "(*weight)" : "weight";
-    enum err err = infer(n, x, weight_name);
+    enum err err = check(n, x, weight_name);
 
     if (err)
         return err;

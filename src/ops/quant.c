@@ -1,5 +1,6 @@
 /* Packing numbers into few bits, and products with packed matrices. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
 #include <stdio.h>
 
@@ -136,40 +137,50 @@ static enum err check_quantize(const struct arr *w, const struct quant_params *p
     return ERR_OK;
 }
 
+static enum err infer_quantize(struct infer_call *c, const struct quantize_params *p)
+{
+    const struct arr *w = c->in[0];
+    bool is_affine = p->q.mode == QUANT_AFFINE;
+    int last = w->ndim - 1;
+    enum err err;
+
+    FITS(c->n_in <= 2);
+    TRY(check_quantize(w, &p->q));
+    TRY(check_global_scale(c->n_in > 1 ? c->in[1] : NULL, &p->q, "quantize"));
+    TRY(check_sizes(&p->q, "quantize"));
+    c->n_out = is_affine ? 3 : 2;
+    for (size_t i = 0; i < c->n_out; i++) {
+        arr_shape(&c->out[i].shape, w);
+        c->out[i].shape.d[last] = w->shape[last] / p->q.group_size;
+        c->out[i].dtype = is_affine ? dtype_of(w) : DT_UINT8;
+    }
+    c->out[0].shape.d[last] = (int32_t)((int64_t)w->shape[last] * p->q.bits / 32);
+    c->out[0].dtype = DT_UINT32;
+out:
+    return err;
+}
+
 enum err ops_quantize(struct ops_quantized *out, struct arr *w, const struct ops_quant *q,
                       struct arr *global_scale, struct strm *s)
 {
     struct quantize_params p = { 0 };
     struct arr *in[2] = { w, global_scale };
-    struct out_desc d[3];
     enum err err;
 
     TRY(parse_mode(&p.q, q, "quantize"));
-    TRY(check_quantize(w, &p.q));
-    TRY(check_global_scale(global_scale, &p.q, "quantize"));
-    TRY(check_sizes(&p.q, "quantize"));
-    bool is_affine = p.q.mode == QUANT_AFFINE;
-    int last = w->ndim - 1;
-    for (int i = 0; i < 3; i++) {
-        arr_shape(&d[i].shape, w);
-        d[i].shape.d[last] = w->shape[last] / p.q.group_size;
-        d[i].dtype = is_affine ? dtype_of(w) : DT_UINT8;
-    }
-    d[0].shape.d[last] = (int32_t)((int64_t)w->shape[last] * p.q.bits / 32);
-    d[0].dtype = DT_UINT32;
-    out->n = is_affine ? 3 : 2;
-    err = node_new(out->v, &(struct node_params){ .op = OP_QUANTIZE,
-                                                  .strm = s,
-                                                  .in = in,
-                                                  .n_in = global_scale ? 2 : 1,
-                                                  .params = &p,
-                                                  .out = d,
-                                                  .n_out = out->n });
+    out->n = p.q.mode == QUANT_AFFINE ? 3 : 2;
+    err = ops_make(out->v, OP_QUANTIZE, &p, (struct arrs){ in, global_scale ? 2 : 1 }, s);
 out:
     return err;
 }
 
 /* ---- dequantize ---- */
+
+/* A packed matrix among the inputs of a node. */
+static struct ops_packed packed_of(struct arr *const *in, const struct quant_params *p)
+{
+    return (struct ops_packed){ in[0], in[1], p->mode == QUANT_AFFINE ? in[2] : NULL, { 0 } };
+}
 
 static enum err check_dequantize(const struct ops_packed *w, const struct quant_params *p)
 {
@@ -200,14 +211,41 @@ static enum err check_dequantize(const struct ops_packed *w, const struct quant_
     return ERR_OK;
 }
 
+static enum err infer_dequantize(struct infer_call *c, const struct quantize_params *p)
+{
+    bool is_affine = p->q.mode == QUANT_AFFINE;
+    struct ops_packed w;
+    enum err err;
+
+    FITS(is_affine ? c->n_in == 3 : c->n_in >= 2);
+    FITS(dt_is_float((enum dtype)p->dtype));
+    w = packed_of(c->in, &p->q);
+    FITS(w.scales->dtype == (is_affine ? p->dtype : DT_UINT8));
+    FITS(!w.biases || w.biases->dtype == w.scales->dtype);
+    TRY(check_dequantize(&w, &p->q));
+    TRY(check_global_scale(c->n_in > 2 && !is_affine ? c->in[2] : NULL, &p->q, "dequantize"));
+    TRY(check_sizes(&p->q, "dequantize"));
+    infer_like(c, w.w);
+    c->out[0].dtype = (enum dtype)p->dtype;
+    c->out[0].shape.d[w.w->ndim - 1] = (int32_t)row_length(w.w, &p->q);
+out:
+    return err;
+}
+
+enum err op_infer_quantize(struct infer_call *c)
+{
+    const struct quantize_params *p = c->params;
+
+    return p->dequantize ? infer_dequantize(c, p) : infer_quantize(c, p);
+}
+
 enum err ops_dequantize(struct arr **out, const struct ops_packed *w,
                         const struct ops_dequantize *how, struct strm *s)
 {
     struct quantize_params p = { .dequantize = 1 };
-    struct out_desc d = { 0 };
-    struct arr *in[4], *x = NULL, *scales = NULL, *biases = NULL;
-    size_t n = 0;
-    enum dtype type;
+    struct arr *in[3], *x = NULL, *scales = NULL, *biases = NULL;
+    size_t n = 2;
+    enum dtype type, to;
     enum err err;
 
     TRY(parse_mode(&p.q, &w->q, "dequantize"));
@@ -216,29 +254,23 @@ enum err ops_dequantize(struct arr **out, const struct ops_packed *w,
                     "[dequantize] Only real floating types are supported but output dtype == %s.",
                     dt_name(*how->dtype)));
     TRY(check_scales(&type, w, &p.q, "dequantize"));
-    TRY(check_dequantize(w, &p.q));
-    TRY(check_global_scale(how->global_scale, &p.q, "dequantize"));
-    TRY(check_sizes(&p.q, "dequantize"));
-    in[n++] = w->w;
-    in[n++] = w->scales;
+    if (w->biases && how->global_scale)
+        TRY(check_global_scale(how->global_scale, &p.q, "dequantize"));
+    to = how->dtype ? *how->dtype : type;
+    in[0] = w->w;
+    in[1] = w->scales;
     if (how->global_scale)
         in[n++] = how->global_scale;
+    p.dtype = (int32_t)to;
     if (w->biases) { /* computed in the dtype of scales and biases, then cast */
         TRY(ops_astype(&scales, w->scales, type, s));
         TRY(ops_astype(&biases, w->biases, type, s));
         in[1] = scales;
         in[n++] = biases;
-        d.dtype = type;
+        p.dtype = (int32_t)type;
     }
-    if (how->dtype)
-        type = *how->dtype;
-    if (!w->biases)
-        d.dtype = type;
-    p.dtype = (int32_t)d.dtype;
-    arr_shape(&d.shape, w->w);
-    d.shape.d[d.shape.ndim - 1] = (int32_t)row_length(w->w, &p.q);
-    TRY(arr_new_op(&x, .op = OP_QUANTIZE, .strm = s, .in = in, .n_in = n, .params = &p, .out = &d));
-    TRY(ops_astype(out, x, type, s));
+    TRY(ops_make(&x, OP_QUANTIZE, &p, (struct arrs){ in, n }, s));
+    TRY(ops_astype(out, x, to, s));
 out:
     arr_unref(&x);
     arr_unref(&scales);
@@ -247,20 +279,6 @@ out:
 }
 
 /* ---- products ---- */
-
-/* What both kinds of products share: operands of the common dtype, and the size of the result. */
-struct product {
-    struct quantized_matmul_params p;
-    struct arr *in[6]; /* owned */
-    size_t n_in;
-    enum dtype dtype;
-    int32_t outer;
-};
-
-static void product_fini(struct product *m)
-{
-    arr_unref_all(m->in, ARRAY_LEN(m->in));
-}
 
 static enum err check_packed(const struct ops_packed *w, const struct quant_params *p,
                              const char *op)
@@ -293,15 +311,16 @@ static enum err check_packed(const struct ops_packed *w, const struct quant_para
     return ERR_OK;
 }
 
-static enum err check_inner(struct product *m, const struct arr *x, const struct arr *w,
-                            const char *op)
+/* What x times the matrix has in its last dimension. */
+static enum err check_inner(int32_t *outer, const struct arr *x, const struct arr *w,
+                            const struct quantized_matmul_params *p, const char *op)
 {
-    int32_t length = (int32_t)row_length(w, &m->p.q), rows = w->shape[w->ndim - 2];
-    int32_t inner = m->p.transpose ? length : rows;
+    int32_t length = (int32_t)row_length(w, &p->q), rows = w->shape[w->ndim - 2];
+    int32_t inner = p->transpose ? length : rows;
     int32_t have = x->ndim ? x->shape[x->ndim - 1] : 1;
     struct shp shape;
 
-    m->outer = m->p.transpose ? rows : length;
+    *outer = p->transpose ? rows : length;
     if (x->ndim && have == inner)
         return ERR_OK;
     arr_shape(&shape, w);
@@ -309,37 +328,98 @@ static enum err check_inner(struct product *m, const struct arr *x, const struct
                    "[%s] Last dimension of first input with shape (..., %d) does not match the "
                    "expanded quantized matrix (%d, %d) computed from shape %s with group_size=%d, "
                    "bits=%d and transpose=%s",
-                   op, have, inner, m->outer, shp_text(&shape), m->p.q.group_size, m->p.q.bits,
-                   m->p.transpose ? "true" : "false");
+                   op, have, inner, *outer, shp_text(&shape), p->q.group_size, p->q.bits,
+                   p->transpose ? "true" : "false");
+}
+
+static enum err infer_product(struct infer_call *c, int32_t *outer, const char *op)
+{
+    const struct quantized_matmul_params *p = c->params;
+    struct ops_packed w = packed_of(c->in + 1, &p->q);
+    const struct arr *x = c->in[0];
+    enum err err;
+
+    TRY(check_sizes(&p->q, op));
+    TRY(check_packed(&w, &p->q, op));
+    TRY(check_inner(outer, x, w.w, p, op));
+    FITS(dt_is_float(dtype_of(x)));
+    FITS(w.scales->dtype == (w.biases ? x->dtype : DT_UINT8));
+    FITS(!w.biases || w.biases->dtype == x->dtype);
+out:
+    return err;
+}
+
+enum err op_infer_quantized_matmul(struct infer_call *c)
+{
+    const struct quantized_matmul_params *p = c->params;
+    const struct arr *x = c->in[0], *w = c->in[1];
+    int32_t outer;
+    enum err err;
+
+    FITS(c->n_in == (p->q.mode == QUANT_AFFINE ? 4 : 3));
+    TRY(infer_product(c, &outer, "quantized_matmul"));
+    FITS(w->ndim == 2 || x->ndim <= 2 ||
+         (x->ndim == w->ndim && shp_same_dims(x->shape, w->shape, x->ndim - 2)));
+    infer_like(c, x);
+    c->out[0].shape.d[x->ndim - 1] = outer;
+out:
+    return err;
+}
+
+enum err op_infer_gather_qmm(struct infer_call *c)
+{
+    const struct quantized_matmul_params *p = c->params;
+    const struct arr *x = c->in[0], *left = c->in[c->n_in - 2], *right = c->in[c->n_in - 1];
+    struct shp *shape = &c->out[0].shape;
+    int32_t outer;
+    enum err err;
+
+    FITS(c->n_in == (p->q.mode == QUANT_AFFINE ? 6 : 5));
+    TRY(infer_product(c, &outer, "gather_qmm"));
+    FITS(x->ndim >= 2 && left->dtype == DT_UINT32 && right->dtype == DT_UINT32);
+    FITS(arr_same_shape(left, right));
+    if (left->ndim + 2 > SHP_MAX)
+        return err_set(ERR_ARG, "[gather_qmm] Arrays have at most %d dimensions.", SHP_MAX);
+    if (left->ndim && left->size && !(x->size && c->in[1]->size))
+        return err_set(ERR_ARG, "[gather_qmm] Indices into an empty array.");
+    infer_like(c, left);
+    c->out[0].dtype = dtype_of(x);
+    shape->d[shape->ndim++] = x->shape[x->ndim - 2];
+    shape->d[shape->ndim++] = outer;
+out:
+    return err;
+}
+
+/* What both kinds of products share: operands of the common dtype. */
+struct product {
+    struct quantized_matmul_params p;
+    struct arr *in[6]; /* owned */
+    size_t n_in;
+};
+
+static void product_fini(struct product *m)
+{
+    arr_unref_all(m->in, ARRAY_LEN(m->in));
 }
 
 static enum err product_init(struct product *m, struct arr *x, const struct ops_packed *w,
                              const char *op, struct strm *s)
 {
-    bool is_affine;
-    enum dtype type;
+    enum dtype type, t;
     enum err err;
 
     TRY(parse_mode(&m->p.q, &w->q, op));
     TRY(check_scales(&type, w, &m->p.q, op));
-    TRY(check_sizes(&m->p.q, op));
-    TRY(check_packed(w, &m->p.q, op));
-    TRY(check_inner(m, x, w->w, op));
-    is_affine = m->p.q.mode == QUANT_AFFINE;
-    m->dtype = is_affine ? dt_promote(dtype_of(x), type) : dtype_of(x);
-    if (!dt_is_float(m->dtype))
+    t = w->biases ? dt_promote(dtype_of(x), type) : dtype_of(x);
+    if (!dt_is_float(t))
         TRY(err_set(ERR_ARG, "[%s] Only real floating types are supported but x.dtype() == %s.", op,
                     dt_name(dtype_of(x))));
-    TRY(ops_astype(&m->in[0], x, m->dtype, s));
+    TRY(ops_astype(&m->in[0], x, t, s));
     m->in[1] = arr_ref(w->w);
+    TRY(ops_astype(&m->in[2], w->scales, w->biases ? t : dtype_of(w->scales), s));
     m->n_in = 3;
-    if (!is_affine) {
-        m->in[2] = arr_ref(w->scales);
-        goto out;
-    }
-    TRY(ops_astype(&m->in[2], w->scales, m->dtype, s));
-    TRY(ops_astype(&m->in[3], w->biases, m->dtype, s));
-    m->n_in = 4;
+    if (w->biases)
+        TRY(ops_astype(&m->in[m->n_in++], w->biases, t, s));
 out:
     return err;
 }
@@ -366,27 +446,23 @@ out:
     return err;
 }
 
-static enum err product_node(struct arr **out, struct product *m, enum op_id op,
-                             const struct out_desc *d, struct strm *s)
+/* Batches of a matrix whose parts do not belong together are left as they are, an error. */
+static bool has_batches(const struct arr *x, const struct ops_packed *w)
 {
-    return arr_new_op(out, .op = (uint16_t)op, .strm = s, .given = m->in, .n_in = m->n_in,
-                      .params = &m->p, .out = d);
+    return x->ndim > 2 && w->w->ndim > 2 && same_but_last(w->w, w->scales) &&
+           (!w->biases || arr_same_shape(w->scales, w->biases));
 }
 
 enum err ops_quantized_matmul(struct arr **out, struct arr *x, const struct ops_packed *w,
                               bool transpose, struct strm *s)
 {
     struct product m = { .p.transpose = transpose };
-    struct out_desc d;
     enum err err;
 
     TRY(product_init(&m, x, w, "quantized_matmul", s));
-    if (x->ndim > 2 && w->w->ndim > 2)
+    if (has_batches(x, w))
         TRY(broadcast_batches(&m, s));
-    arr_shape(&d.shape, m.in[0]);
-    d.shape.d[d.shape.ndim - 1] = m.outer;
-    d.dtype = m.dtype;
-    TRY(product_node(out, &m, OP_QUANTIZED_MATMUL, &d, s));
+    TRY(ops_make_of(out, OP_QUANTIZED_MATMUL, &m.p, m.in, m.n_in, s));
 out:
     product_fini(&m);
     return err;
@@ -399,7 +475,6 @@ enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed
                                 .left_sorted = g->sorted && !g->rhs_indices,
                                 .right_sorted = g->sorted && !g->lhs_indices } };
     struct arr *numbers[2] = { NULL, NULL };
-    struct out_desc d;
     enum err err;
 
     if (!g->lhs_indices && !g->rhs_indices)
@@ -407,16 +482,9 @@ enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed
     TRY(product_init(&m, x, w, "gather_qmm", s));
     TRY(ops_matrix_numbers(&numbers[0], g->lhs_indices, x, "gather_qmm", s));
     TRY(ops_matrix_numbers(&numbers[1], g->rhs_indices, w->w, "gather_qmm", s));
-    TRY(ops_align(m.in + m.n_in, numbers, DT_UINT32, &d.shape, s));
+    TRY(ops_align(m.in + m.n_in, numbers, DT_UINT32, s));
     m.n_in += 2;
-    if (d.shape.ndim + 2 > SHP_MAX)
-        TRY(err_set(ERR_ARG, "[gather_qmm] Arrays have at most %d dimensions.", SHP_MAX));
-    if (d.shape.ndim && shp_size(&d.shape) && !(x->size && w->w->size))
-        TRY(err_set(ERR_ARG, "[gather_qmm] Indices into an empty array."));
-    d.shape.d[d.shape.ndim++] = x->shape[x->ndim - 2];
-    d.shape.d[d.shape.ndim++] = m.outer;
-    d.dtype = m.dtype;
-    TRY(product_node(out, &m, OP_GATHER_QMM, &d, s));
+    TRY(ops_make_of(out, OP_GATHER_QMM, &m.p, m.in, m.n_in, s));
 out:
     product_fini(&m);
     arr_unref_all(numbers, 2);

@@ -6,6 +6,7 @@
 
 #include "core/stream.h"
 #include "ops/build.h"
+#include "ops/infer.h"
 
 enum err ops_random_key(struct arr **out, uint64_t seed)
 {
@@ -103,10 +104,31 @@ static enum err check_key(const struct arr *key)
     return ERR_OK;
 }
 
+static enum dtype bits_dtype(int width)
+{
+    return width == 4 ? DT_UINT32 : width == 2 ? DT_UINT16 : DT_UINT8;
+}
+
+enum err op_infer_random_bits(struct infer_call *c)
+{
+    const struct random_bits_params *p = c->params;
+    const struct arr *key = c->in[0];
+    struct shp *shape = &c->out[0].shape;
+    int lead = key->ndim - 1;
+
+    FITS(p->width == 1 || p->width == 2 || p->width == 4);
+    FITS(key->dtype == DT_UINT32 && key->ndim && key->shape[lead] == 2);
+    FITS(infer_is_shape(p->shape, p->n) && lead + p->n <= SHP_MAX);
+    c->out[0].dtype = bits_dtype(p->width);
+    arr_shape(shape, key);
+    memcpy(shape->d + lead, p->shape, (size_t)p->n * sizeof shape->d[0]);
+    shape->ndim = lead + p->n;
+    return ERR_OK;
+}
+
 enum err ops_random_bits(struct arr **out, struct ints shape, int width, struct arr *key,
                          struct strm *s)
 {
-    enum dtype t = width == 4 ? DT_UINT32 : width == 2 ? DT_UINT16 : DT_UINT8;
     struct random_bits_params p = { .width = width };
     struct arr *k = key ? arr_ref(key) : NULL;
     struct shp to;
@@ -120,7 +142,7 @@ enum err ops_random_bits(struct arr **out, struct ints shape, int width, struct 
     TRY(check_key(k));
     p.n = to.ndim;
     memcpy(p.shape, to.d, (size_t)to.ndim * sizeof to.d[0]);
-    TRY(ops_node(out, k, &(struct ops_node){ OP_RANDOM_BITS, t, &to, &p }, s));
+    TRY(ops_make_one(out, OP_RANDOM_BITS, &p, k, s));
 out:
     arr_unref(&k);
     return err;

@@ -1,47 +1,53 @@
 /* Reductions that are nodes of their own. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
-/* Which op has no identity, so that an empty axis is an error. */
+#define NONE (-1)
+
 static const struct {
     const char *name;
-    bool has_identity;
-    bool bool_out;
-    bool widens; /* small integers accumulate in 32 bits */
+    int8_t identity;
 } rules[] = {
-    [REDUCE_AND] = { "all", true, true, false },   [REDUCE_OR] = { "any", true, true, false },
-    [REDUCE_SUM] = { "sum", true, false, true },   [REDUCE_PROD] = { "prod", true, false, true },
-    [REDUCE_MIN] = { "min", false, false, false }, [REDUCE_MAX] = { "max", false, false, false },
+#define REDUCTION(id, public, identity, ...) [REDUCE_##id] = { #public, identity },
+#include "ops/reduce.def"
 };
 
-static enum dtype widened(enum dtype t)
+enum err op_infer_reduce(struct infer_call *c)
 {
-    switch (dt_table[t].kind) {
-    case DT_KIND_B:
-        return DT_INT32;
-    case DT_KIND_I:
-        return dt_size(t) <= 4 ? DT_INT32 : DT_INT64;
-    case DT_KIND_U:
-        return dt_size(t) <= 4 ? DT_UINT32 : DT_UINT64;
-    default:
-        return t;
-    }
-}
+    const struct reduce_params *p = c->params;
+    const struct arr *a = c->in[0];
 
-/* Shape with the axes reduced to 1; *noop says that nothing changes. */
-static enum err reduced_shape(struct shp *out, bool *noop, const struct arr *a,
-                              const struct axis_set *set, enum reduce_kind kind)
-{
-    arr_shape(out, a);
-    *noop = true;
-    for (int i = 0; i < set->n; i++) {
-        int32_t *d = &out->d[set->axis[i]];
-        if (*d == 0 && !rules[kind].has_identity)
+    FITS(infer_is_set(p->axis, p->n, a->ndim));
+    infer_like(c, a);
+    c->out[0].dtype = op_reduce_dtype((enum reduce_kind)p->kind, dtype_of(a));
+    for (int i = 0; i < p->n; i++) {
+        int32_t *d = &c->out[0].shape.d[p->axis[i]];
+        if (*d == 0 && rules[p->kind].identity == NONE)
             return err_set(ERR_ARG, "[%s] Cannot %s reduce over axis %d with size 0.",
-                           rules[kind].name, rules[kind].name, set->axis[i]);
-        *noop &= *d == 1;
+                           rules[p->kind].name, rules[p->kind].name, p->axis[i]);
         *d = 1;
     }
     return ERR_OK;
+}
+
+enum err op_infer_arg_reduce(struct infer_call *c)
+{
+    const struct arg_reduce_params *p = c->params;
+
+    FITS(infer_has_axis(c->in[0], p->axis) && c->in[0]->size);
+    infer_like(c, c->in[0]);
+    c->out[0].dtype = DT_UINT32;
+    c->out[0].shape.d[p->axis] = 1;
+    return ERR_OK;
+}
+
+/* Whether the axes have one element each. */
+static bool is_noop(const struct arr *a, const struct axis_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        if (a->shape[set->axis[i]] != 1)
+            return false;
+    return true;
 }
 
 static struct ints set_ints(const struct axis_set *set)
@@ -59,25 +65,20 @@ static enum err drop_axes(struct arr **out, struct arr *r, const struct axis_set
 enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,
                     const struct ops_axes *x, struct strm *s)
 {
-    enum dtype t = rules[kind].bool_out ? DT_BOOL : dtype_of(a);
+    struct reduce_params p = { .kind = kind };
     struct axis_set set;
-    struct shp shape;
     struct arr *r = NULL;
-    bool noop;
     enum err err;
 
     TRY(ops_axis_set(&set, x->axes, a->ndim, ERR_RANGE, rules[kind].name));
-    if (set.n == 0 && !rules[kind].bool_out)
+    if (set.n == 0 && op_reduce_dtype(kind, DT_FLOAT32) != DT_BOOL)
         return ops_same(out, a);
-    if (rules[kind].widens)
-        t = widened(t);
-    TRY(reduced_shape(&shape, &noop, a, &set, kind));
-    if (noop) {
-        TRY(ops_astype(&r, a, t, s));
+    if (is_noop(a, &set)) {
+        TRY(ops_astype(&r, a, op_reduce_dtype(kind, dtype_of(a)), s));
     } else {
-        struct reduce_params p = { .kind = kind, .n = set.n };
+        p.n = set.n;
         memcpy(p.axis, set.axis, (size_t)set.n * sizeof p.axis[0]);
-        TRY(ops_node(&r, a, &(struct ops_node){ OP_REDUCE, t, &shape, &p }, s));
+        TRY(ops_make_one(&r, OP_REDUCE, &p, a, s));
     }
     err = drop_axes(out, r, &set, x, s);
 out:
@@ -88,16 +89,9 @@ out:
 static enum err arg_reduce_axis(struct arr **out, bool is_max, struct arr *a, int axis,
                                 struct strm *s)
 {
-    struct shp shape;
-
-    arr_shape(&shape, a);
-    if (shape.d[axis] == 1)
-        return ops_fill(out, shp_ints(&shape), 0, DT_UINT32, s);
-    shape.d[axis] = 1;
-    return ops_node(out, a,
-                    &(struct ops_node){ OP_ARG_REDUCE, DT_UINT32, &shape,
-                                        &(struct arg_reduce_params){ is_max, axis } },
-                    s);
+    if (a->shape[axis] == 1)
+        return ops_fill_like(out, a, 0, DT_UINT32, s);
+    return ops_make_one(out, OP_ARG_REDUCE, &(struct arg_reduce_params){ is_max, axis }, a, s);
 }
 
 /* Position in the flattened array, as ndim dimensions of size 1 or none. */

@@ -1,5 +1,6 @@
 /* Rotary position encoding. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
 static enum err check_input(const struct arr *x)
 {
@@ -61,18 +62,22 @@ static enum err check_freqs(const struct arr *freqs, int dims)
                    dims / 2, shp_text(&shape));
 }
 
-static enum err check(const struct arr *x, const struct ops_rope *r)
+enum err op_infer_rope(struct infer_call *c)
 {
+    const struct rope_params *p = c->params;
+    const struct arr *x = c->in[0];
+    const struct arr *offset = p->has_offset ? c->in[1] : NULL;
     enum err err;
 
-    if (r->freqs && r->base)
-        return err_set(ERR_ARG, "[rope] Only one of base or freqs can have a value.");
-    if (!r->freqs && !r->base)
-        return err_set(ERR_ARG, "[rope] Neither base nor freqs has a value.");
+    FITS(c->n_in == 1 + (size_t)p->has_offset + (size_t)p->has_freqs);
+    const struct arr *freqs = p->has_freqs ? c->in[c->n_in - 1] : NULL;
     TRY(check_input(x));
-    TRY(check_offset(x, r->offset_array));
-    TRY(check_dims(x, r->dims));
-    TRY(check_freqs(r->freqs, r->dims));
+    TRY(check_offset(x, offset));
+    TRY(check_dims(x, p->dims));
+    TRY(check_freqs(freqs, p->dims));
+    FITS(!offset || dt_size(dtype_of(offset)) == 4);
+    FITS(!freqs || freqs->dtype == DT_FLOAT32);
+    infer_like(c, x);
 out:
     return err;
 }
@@ -90,23 +95,23 @@ enum err ops_rope(struct arr **out, struct arr *x, const struct ops_rope *r, str
     struct arr *offset = r->offset_array;
     struct arr *in[3] = { NULL };
     size_t n_in = 0;
-    struct out_desc d = { .dtype = dtype_of(x) };
     enum err err;
 
-    TRY(check(x, r));
+    if (r->freqs && r->base)
+        return err_set(ERR_ARG, "[rope] Only one of base or freqs can have a value.");
+    if (!r->freqs && !r->base)
+        return err_set(ERR_ARG, "[rope] Neither base nor freqs has a value.");
     in[n_in++] = arr_ref(x);
-    if (offset) {
-        enum dtype t = dt_size(dtype_of(offset)) == 4 ? dtype_of(offset) : DT_INT32;
-        TRY(ops_astype(&in[n_in], offset, t, s));
+    if (offset) { /* what is no integer is left as it is, an error */
+        bool is_cast = dt_is_integer(dtype_of(offset)) && dt_size(dtype_of(offset)) != 4;
+        TRY(ops_astype(&in[n_in], offset, is_cast ? DT_INT32 : dtype_of(offset), s));
         n_in++;
     }
     if (r->freqs) {
         TRY(ops_astype(&in[n_in], r->freqs, DT_FLOAT32, s));
         n_in++;
     }
-    arr_shape(&d.shape, x);
-    TRY(arr_new_op(out, .op = OP_ROPE, .strm = s, .given = in, .n_in = n_in, .params = &p,
-                   .out = &d));
+    TRY(ops_make_of(out, OP_ROPE, &p, in, n_in, s));
 out:
     arr_unref_all(in, n_in);
     return err;

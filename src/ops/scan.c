@@ -1,5 +1,16 @@
 /* Running sums, products, extremes along an axis. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+enum err op_infer_scan(struct infer_call *c)
+{
+    const struct scan_params *p = c->params;
+
+    FITS(infer_has_axis(c->in[0], p->axis) && c->in[0]->dtype != DT_BOOL);
+    FITS(p->kind != SCAN_LOGADDEXP || dt_is_inexact(dtype_of(c->in[0])));
+    infer_like(c, c->in[0]);
+    return ERR_OK;
+}
 
 static enum dtype result_dtype(enum dtype t, enum scan_kind kind)
 {
@@ -26,7 +37,7 @@ enum err ops_scan(struct arr **out, struct arr *a, const struct ops_scan *v, str
     /* Bools are scanned as numbers, whose identities are true or false again. */
     enum dtype work = t == DT_BOOL ? DT_UINT8 : t;
     TRY(ops_astype(&x, a, work, s));
-    STEP(x, ops_node(&next, x, &(struct ops_node){ OP_SCAN, work, NULL, &p }, s));
+    STEP(x, ops_make_one(&next, OP_SCAN, &p, x, s));
     err = ops_astype(out, x, t, s);
 out:
     arr_unref(&x);

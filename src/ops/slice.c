@@ -1,27 +1,83 @@
 /* Slices and splits. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+/* ---- what the results are ---- */
+
+/* How many elements a range that is clamped has. */
+static int64_t range_count(int64_t start, int64_t stop, int64_t step)
+{
+    return step < 0 ? (start - stop - step - 1) / -step : (stop - start + step - 1) / step;
+}
+
+bool ops_region_shape(struct shp *out, const struct arr *a, const struct slice_params *p)
+{
+    if (p->n != a->ndim)
+        return false;
+    out->ndim = p->n;
+    for (int i = 0; i < p->n; i++) {
+        int64_t start = p->d[i].start, stop = p->d[i].stop, step = p->d[i].step;
+        if (step == 0 || (step < 0 ? stop > start : start > stop))
+            return false;
+        int64_t count = range_count(start, stop, step), last = start + (count - 1) * step;
+        if (count > 0 && MAX(start, last) >= a->shape[i])
+            return false;
+        if (count > 0 && MIN(start, last) < 0)
+            return false;
+        out->d[i] = (int32_t)count;
+    }
+    return true;
+}
+
+enum err op_infer_slice(struct infer_call *c)
+{
+    c->out[0].dtype = dtype_of(c->in[0]);
+    FITS(ops_region_shape(&c->out[0].shape, c->in[0], c->params));
+    return ERR_OK;
+}
+
+enum err op_infer_split(struct infer_call *c)
+{
+    const struct split_params *p = c->params;
+    const struct arr *a = c->in[0];
+    int32_t from = 0;
+
+    FITS(infer_has_axis(a, p->axis));
+    c->n_out = (size_t)p->n + 1;
+    for (int i = 0; i <= p->n; i++) {
+        int32_t to = i < p->n ? p->at[i] : a->shape[p->axis];
+        FITS(to >= from);
+        c->out[i].dtype = dtype_of(a);
+        arr_shape(&c->out[i].shape, a);
+        c->out[i].shape.d[p->axis] = to - from;
+        from = to;
+    }
+    return ERR_OK;
+}
+
+/* ---- slices ---- */
 
 /* Start, stop and step of one dimension of size n, clamped; gives the number of elements. */
 static int32_t clamp_range(struct slice_params *p, int i, int32_t n)
 {
     int64_t start = p->d[i].start, stop = p->d[i].stop, step = p->d[i].step;
-    int64_t count;
 
     start = start < 0 ? start + n : start;
     stop = stop < 0 ? stop + n : stop;
     if (step < 0) { /* stop may be -1: the place before the first element */
         start = MIN(start, n - 1);
         stop = MIN(MAX(stop, -1), start);
-        count = (start - stop - step - 1) / -step;
     } else {
         start = MAX(0, MIN(start, n));
         stop = MAX(start, MIN(stop, n));
-        count = (stop - start + step - 1) / step;
+    }
+    int64_t count = range_count(start, stop, step);
+    if (count == 1) {
+        stop = start + 1;
+        p->d[i].step = 1;
     }
     p->d[i].start = (int32_t)start;
     p->d[i].stop = (int32_t)stop;
-    if (count == 1)
-        p->d[i].step = 1;
     return (int32_t)count;
 }
 
@@ -62,9 +118,7 @@ enum err ops_region(struct ops_region *r, const struct arr *a, const struct ops_
 static enum err slice_node(struct arr **out, struct arr *a, const struct ops_region *r,
                            struct strm *s)
 {
-    if (r->is_whole)
-        return ops_same(out, a);
-    return ops_node(out, a, &(struct ops_node){ OP_SLICE, dtype_of(a), &r->shape, &r->p }, s);
+    return r->is_whole ? ops_same(out, a) : ops_make_one(out, OP_SLICE, &r->p, a, s);
 }
 
 enum err ops_slice(struct arr **out, struct arr *a, const struct ops_slice *v, struct strm *s)
@@ -113,26 +167,10 @@ static bool is_plain_split(struct ints indices, int32_t size)
 static enum err split_node(struct arr **outs, struct arr *a, struct ints indices, int axis,
                            struct strm *s)
 {
-    struct out_desc d[SPLIT_MAX];
     struct split_params p = { .axis = axis, .n = (int32_t)indices.n };
-    int32_t from = 0;
 
-    for (size_t i = 0; i <= indices.n; i++) {
-        int32_t to = i < indices.n ? indices.v[i] : a->shape[axis];
-        if (i < indices.n)
-            p.at[i] = to;
-        d[i].dtype = dtype_of(a);
-        arr_shape(&d[i].shape, a);
-        d[i].shape.d[axis] = to - from;
-        from = to;
-    }
-    return node_new(outs, &(struct node_params){ .op = OP_SPLIT,
-                                                 .strm = s,
-                                                 .in = &a,
-                                                 .n_in = 1,
-                                                 .params = &p,
-                                                 .out = d,
-                                                 .n_out = indices.n + 1 });
+    memcpy(p.at, indices.v, indices.n * sizeof p.at[0]);
+    return ops_make_one(outs, OP_SPLIT, &p, a, s);
 }
 
 static enum err split_slices(struct arr **outs, struct arr *a, struct ints indices, int axis,

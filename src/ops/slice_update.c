@@ -1,16 +1,24 @@
 /* Updates of slices, and slices that start where an array says. */
 #include "ops/build.h"
+#include "ops/infer.h"
 
 /* ---- fixed regions ---- */
 
-static enum err update_node(struct arr **out, struct arr *src, struct arr *update,
-                            const struct slice_update_params *p, struct strm *s)
+static bool has_shape(const struct arr *a, const struct shp *shape)
 {
-    struct out_desc d = { .dtype = dtype_of(src) };
+    return a->ndim == shape->ndim && shp_same_dims(a->shape, shape->d, a->ndim);
+}
 
-    arr_shape(&d.shape, src);
-    return arr_new_op(out, .op = OP_SLICE_UPDATE, .strm = s, .in = (struct arr *[]){ src, update },
-                      .n_in = 2, .params = p, .out = &d);
+enum err op_infer_slice_update(struct infer_call *c)
+{
+    const struct slice_update_params *p = c->params;
+    struct arr *src = c->in[0], *update = c->in[1];
+    struct shp region;
+
+    FITS(ops_region_shape(&region, src, &p->region));
+    FITS(update->dtype == src->dtype && has_shape(update, &region));
+    infer_like(c, src);
+    return ERR_OK;
 }
 
 /* The region is all of src. */
@@ -37,7 +45,8 @@ enum err ops_slice_update(struct arr **out, struct arr *src, const struct ops_sl
     else if (r.is_whole)
         err = update_whole(out, src, x, u->kind, s);
     else
-        err = update_node(out, src, x, &(struct slice_update_params){ u->kind, r.p }, s);
+        err = ops_make(out, OP_SLICE_UPDATE, &(struct slice_update_params){ u->kind, r.p },
+                       (struct arrs){ (struct arr *[]){ src, x }, 2 }, s);
 out:
     arr_unref(&x);
     return err;
@@ -45,12 +54,12 @@ out:
 
 /* ---- regions that start where an array says ---- */
 
-static enum err check_start(struct dynamic_slice_params *p, const struct arr *a,
-                            const struct ops_start *v, const char *op)
+/* The start suits the array, and the region lies within it. */
+static enum err check_start(const struct infer_call *c, const struct arr *a, const struct arr *at,
+                            const char *op)
 {
-    const struct arr *at = v->at;
-    struct axes_params axes;
-    enum err err;
+    const struct dynamic_slice_params *p = c->params;
+    struct shp shape;
 
     if (at->size > a->ndim)
         return err_set(ERR_ARG,
@@ -61,14 +70,64 @@ static enum err check_start(struct dynamic_slice_params *p, const struct arr *a,
                        "[%s] array of starting indices must be zero or one dimensional but has "
                        "dimension %d.",
                        op, at->ndim);
-    if (at->size != v->axes.n)
+    if (at->size != (size_t)p->n_axes)
         return err_set(ERR_ARG,
-                       "[%s] Number of starting indices %zu does not match number of axes %zu.", op,
-                       at->size, v->axes.n);
+                       "[%s] Number of starting indices %zu does not match number of axes %d.", op,
+                       at->size, p->n_axes);
     if (!dt_is_integer(dtype_of(at)))
         return err_set(ERR_ARG, "[%s] Start indices must be integers, got type %s.", op,
                        dt_name(dtype_of(at)));
-    TRY(ops_axis_list(&axes, v->axes, a->ndim, op));
+    FITS(p->n == a->ndim);
+    for (int i = 0; i < p->n_axes; i++)
+        FITS(infer_has_axis(a, p->d[i].axis));
+    arr_shape(&shape, a);
+    for (int i = 0; i < p->n; i++)
+        if (p->d[i].size < 0 || p->d[i].size > a->shape[i]) {
+            struct shp size = { .ndim = p->n };
+            for (int k = 0; k < p->n; k++)
+                size.d[k] = p->d[k].size;
+            return err_set(ERR_ARG, "[%s] Invalid slice size %s for array with shape %s.", op,
+                           shp_text(&size), shp_text(&shape));
+        }
+    return ERR_OK;
+}
+
+enum err op_infer_dynamic_slice(struct infer_call *c)
+{
+    const struct dynamic_slice_params *p = c->params;
+    enum err err;
+
+    TRY(check_start(c, c->in[0], c->in[1], "slice"));
+    infer_like(c, c->in[0]);
+    for (int i = 0; i < p->n; i++)
+        c->out[0].shape.d[i] = p->d[i].size;
+out:
+    return err;
+}
+
+enum err op_infer_dynamic_slice_update(struct infer_call *c)
+{
+    const struct dynamic_slice_params *p = c->params;
+    const struct arr *src = c->in[0], *update = c->in[1];
+    enum err err;
+
+    TRY(check_start(c, src, c->in[2], "slice_update"));
+    FITS(update->dtype == src->dtype && update->ndim == p->n);
+    for (int i = 0; i < p->n; i++)
+        FITS(update->shape[i] == p->d[i].size);
+    infer_like(c, src);
+out:
+    return err;
+}
+
+/* The axes that the caller gives. */
+static enum err read_axes(struct dynamic_slice_params *p, const struct arr *a, struct ints list,
+                          const char *op)
+{
+    struct axes_params axes;
+    enum err err;
+
+    TRY(ops_axis_list(&axes, list, a->ndim, op));
     *p = (struct dynamic_slice_params){ .n_axes = axes.n };
     for (int i = 0; i < axes.n; i++)
         p->d[i].axis = axes.axis[i];
@@ -76,43 +135,20 @@ out:
     return err;
 }
 
-static void set_region(struct dynamic_slice_params *p, const struct shp *region)
-{
-    p->n = region->ndim;
-    for (int i = 0; i < p->n; i++)
-        p->d[i].size = region->d[i];
-}
-
-static enum err slice_shape(struct shp *out, const struct arr *a, struct ints size)
-{
-    struct shp shape;
-
-    if (size.n != a->ndim)
-        return err_set(ERR_ARG, "[slice] Invalid slice size for array with %d dimensions.",
-                       a->ndim);
-    arr_shape(&shape, a);
-    out->ndim = a->ndim;
-    for (int i = 0; i < a->ndim; i++)
-        out->d[i] = size.v[i];
-    for (int i = 0; i < a->ndim; i++)
-        if (size.v[i] < 0 || size.v[i] > a->shape[i])
-            return err_set(ERR_ARG, "[slice] Invalid slice size %s for array with shape %s.",
-                           shp_text(out), shp_text(&shape));
-    return ERR_OK;
-}
-
 enum err ops_slice_dynamic(struct arr **out, struct arr *a, const struct ops_start *start,
                            struct ints size, struct strm *s)
 {
-    struct out_desc d = { .dtype = dtype_of(a) };
     struct dynamic_slice_params p;
     enum err err;
 
-    TRY(check_start(&p, a, start, "slice"));
-    TRY(slice_shape(&d.shape, a, size));
-    set_region(&p, &d.shape);
-    err = arr_new_op(out, .op = OP_DYNAMIC_SLICE, .strm = s, .in = (struct arr *[]){ a, start->at },
-                     .n_in = 2, .params = &p, .out = &d);
+    TRY(read_axes(&p, a, start->axes, "slice"));
+    if (size.n != a->ndim)
+        return err_set(ERR_ARG, "[slice] Invalid slice size for array with %d dimensions.",
+                       a->ndim);
+    for (p.n = 0; p.n < a->ndim; p.n++)
+        p.d[p.n].size = size.v[p.n];
+    err = ops_make(out, OP_DYNAMIC_SLICE, &p, (struct arrs){ (struct arr *[]){ a, start->at }, 2 },
+                   s);
 out:
     return err;
 }
@@ -139,24 +175,22 @@ static enum err update_shape(struct shp *out, const struct arr *src, const struc
 enum err ops_slice_update_dynamic(struct arr **out, struct arr *src, struct arr *update,
                                   const struct ops_start *start, struct strm *s)
 {
-    struct out_desc d = { .dtype = dtype_of(src) };
     struct dynamic_slice_params p;
     struct arr *x = NULL;
     struct shp shape;
     enum err err;
 
-    TRY(check_start(&p, src, start, "slice_update"));
+    TRY(read_axes(&p, src, start->axes, "slice_update"));
     TRY(update_shape(&shape, src, update, &p));
-    set_region(&p, &shape);
+    for (p.n = 0; p.n < shape.ndim; p.n++)
+        p.d[p.n].size = shape.d[p.n];
     TRY(ops_astype(&x, update, dtype_of(src), s));
     STEP(x, ops_broadcast_to(&next, x, shp_ints(&shape), s));
-    arr_shape(&d.shape, src);
     if (x->size == 0)
         err = ops_same(out, src);
     else
-        err = arr_new_op(out, .op = OP_DYNAMIC_SLICE_UPDATE, .strm = s,
-                         .in = (struct arr *[]){ src, x, start->at }, .n_in = 3, .params = &p,
-                         .out = &d);
+        err = ops_make(out, OP_DYNAMIC_SLICE_UPDATE, &p,
+                       (struct arrs){ (struct arr *[]){ src, x, start->at }, 3 }, s);
 out:
     arr_unref(&x);
     return err;

@@ -1,5 +1,31 @@
 /* Sorting along an axis, and what is made of it. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+static enum err infer_sorted(struct infer_call *c, int32_t axis, bool is_arg)
+{
+    FITS(infer_has_axis(c->in[0], axis));
+    infer_like(c, c->in[0]);
+    if (is_arg)
+        c->out[0].dtype = DT_UINT32;
+    return ERR_OK;
+}
+
+enum err op_infer_sort(struct infer_call *c)
+{
+    const struct axis_params *p = c->params;
+
+    return infer_sorted(c, p->axis, c->op == OP_ARG_SORT);
+}
+
+enum err op_infer_partition(struct infer_call *c)
+{
+    const struct partition_params *p = c->params;
+
+    FITS(infer_has_axis(c->in[0], p->axis));
+    FITS(p->kth >= 0 && p->kth < c->in[0]->shape[p->axis]);
+    return infer_sorted(c, p->axis, c->op == OP_ARG_PARTITION);
+}
 
 static enum err sort_axis(int *axis, const struct arr *a, const char *op)
 {
@@ -12,15 +38,9 @@ static enum err sort_axis(int *axis, const struct arr *a, const char *op)
 
 static enum err sorted(struct arr **out, enum op_id op, struct arr *a, int axis, struct strm *s)
 {
-    bool is_arg = op == OP_ARG_SORT;
-    enum err err = sort_axis(&axis, a, is_arg ? "argsort" : "sort");
+    enum err err = sort_axis(&axis, a, op == OP_ARG_SORT ? "argsort" : "sort");
 
-    if (err)
-        return err;
-    return ops_node(out, a,
-                    &(struct ops_node){ op, is_arg ? DT_UINT32 : dtype_of(a), NULL,
-                                        &(struct axis_params){ axis } },
-                    s);
+    return err ? err : ops_make_one(out, op, &(struct axis_params){ axis }, a, s);
 }
 
 enum err ops_sort(struct arr **out, struct arr *a, int axis, struct strm *s)
@@ -36,8 +56,7 @@ enum err ops_argsort(struct arr **out, struct arr *a, int axis, struct strm *s)
 static enum err partitioned(struct arr **out, enum op_id op, struct arr *a,
                             struct partition_params p, struct strm *s)
 {
-    bool is_arg = op == OP_ARG_PARTITION;
-    const char *name = is_arg ? "argpartition" : "partition";
+    const char *name = op == OP_ARG_PARTITION ? "argpartition" : "partition";
     struct shp shape;
     enum err err;
 
@@ -49,7 +68,7 @@ static enum err partitioned(struct arr **out, enum op_id op, struct arr *a,
         return err_set(ERR_ARG,
                        "[%s] Received invalid kth %d along axis %d for array with shape: %s", name,
                        kth, p.axis, shp_text(&shape));
-    err = ops_node(out, a, &(struct ops_node){ op, is_arg ? DT_UINT32 : dtype_of(a), NULL, &p }, s);
+    err = ops_make_one(out, op, &p, a, s);
 out:
     return err;
 }

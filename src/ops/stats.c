@@ -1,5 +1,23 @@
 /* Reductions made of others: mean, variance, softmax, logsumexp. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+enum err op_infer_softmax(struct infer_call *c)
+{
+    FITS(c->in[0]->ndim && dt_is_float(dtype_of(c->in[0])));
+    infer_like(c, c->in[0]);
+    return ERR_OK;
+}
+
+enum err op_infer_logsumexp(struct infer_call *c)
+{
+    struct shp *shape = &c->out[0].shape;
+
+    FITS(c->in[0]->ndim && dt_is_float(dtype_of(c->in[0])));
+    infer_like(c, c->in[0]);
+    shape->d[shape->ndim - 1] = 1;
+    return ERR_OK;
+}
 
 /* Bad axes are another error for the mean than for the sum. */
 static enum err check_axes(const struct arr *a, struct ints axes, const char *op)
@@ -160,7 +178,6 @@ out:
 enum err ops_logsumexp(struct arr **out, struct arr *a, const struct ops_axes *x, struct strm *s)
 {
     struct arr *r = NULL;
-    struct shp shape;
     enum err err;
 
     if (a->size == 0)
@@ -171,9 +188,7 @@ enum err ops_logsumexp(struct arr **out, struct arr *a, const struct ops_axes *x
         err = logsumexp_by_parts(out, r, x, s);
         goto out;
     }
-    arr_shape(&shape, a);
-    shape.d[shape.ndim - 1] = 1;
-    STEP(r, ops_node(&next, r, &(struct ops_node){ OP_LOGSUMEXP, dtype_of(r), &shape, NULL }, s));
+    STEP(r, ops_make_one(&next, OP_LOGSUMEXP, NULL, r, s));
     if (!x->keepdims)
         STEP(r, ops_squeeze(&next, r, x->axes, s));
     arr_move(out, &r);
@@ -218,7 +233,7 @@ enum err ops_softmax(struct arr **out, struct arr *a, struct ints axes, bool pre
     if (!is_last_axis(a, axes))
         return softmax_by_parts(out, a, axes, precise, s);
     TRY(ops_astype(&x, a, dt_at_least_float(dtype_of(a)), s));
-    TRY(ops_node(out, x, &(struct ops_node){ OP_SOFTMAX, dtype_of(x), NULL, &p }, s));
+    TRY(ops_make_one(out, OP_SOFTMAX, &p, x, s));
 out:
     arr_unref(&x);
     return err;

@@ -1,19 +1,29 @@
 #include <float.h>
 
 #include "ops/build.h"
+#include "ops/infer.h"
+
+enum err op_infer_select(struct infer_call *c)
+{
+    struct arr *const *in = c->in;
+
+    FITS(in[0]->dtype == DT_BOOL && in[1]->dtype == in[2]->dtype);
+    FITS(arr_same_shape(in[0], in[1]) && arr_same_shape(in[1], in[2]));
+    infer_like(c, in[1]);
+    return ERR_OK;
+}
 
 enum err ops_where(struct arr **out, struct arr *cond, struct arr *a, struct arr *b, struct strm *s)
 {
     struct arr *src[3] = { NULL, NULL, NULL }, *in[3] = { NULL, NULL, NULL };
-    struct out_desc d = { .dtype = dt_promote(dtype_of(a), dtype_of(b)) };
+    enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
     enum err err;
 
     TRY(ops_astype(&src[0], cond, DT_BOOL, s));
-    TRY(ops_astype(&src[1], a, d.dtype, s));
-    TRY(ops_astype(&src[2], b, d.dtype, s));
+    TRY(ops_astype(&src[1], a, t, s));
+    TRY(ops_astype(&src[2], b, t, s));
     TRY(ops_broadcast_arrays(in, (struct arrs){ src, 3 }, s));
-    arr_shape(&d.shape, in[0]);
-    TRY(arr_new_op(out, .op = OP_SELECT, .strm = s, .given = in, .n_in = 3, .out = &d));
+    TRY(ops_make_of(out, OP_SELECT, NULL, in, 3, s));
 out:
     arr_unref_all(src, 3);
     arr_unref_all(in, 3);

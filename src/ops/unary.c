@@ -1,112 +1,96 @@
 #include <math.h>
 
 #include "ops/build.h"
+#include "ops/infer.h"
 
-enum {                 /* how an op treats its operand's dtype */
-       TO_FLOAT = 1,   /* integers and bool become float32 */
-       TO_BOOL = 2,    /* cast to bool first */
-       NO_COMPLEX = 4, /* complex64 is an error */
+/* ---- dtypes ---- */
+
+enum { /* rules of ops.def */
+       ANY = 0,
+       TO_FLOAT = 1,
+       TO_BOOL = 2,
+       NO_BOOL = 4,
+       NO_COMPLEX = 8,
+       BITS = 16,
+       PART = 32,
 };
 
-struct rule {
+static const struct {
     const char *name;
     unsigned flags;
-    /* Ops with a case of their own: called first; *done says that *out is final. */
-    enum err (*special)(struct arr **out, bool *done, struct arr *a, struct strm *s);
+} rules[OP_COUNT] = {
+#define UNARY_OP(id, name, word, rule, ...) [OP_##id] = { #word, rule },
+#include "ops/ops.def"
 };
 
-static enum err special_negative(struct arr **out, bool *done, struct arr *a, struct strm *s)
+/* What an operand of type t is cast to. */
+static enum dtype operand_dtype(enum op_id op, enum dtype t)
 {
-    (void)out, (void)done, (void)s;
-    if (a->dtype == DT_BOOL)
-        return err_set(ERR_ARG, "[negative] Not supported for bool, use logical_not instead.");
+    unsigned flags = rules[op].flags;
+
+    return flags & TO_BOOL ? DT_BOOL : flags & TO_FLOAT ? dt_at_least_float(t) : t;
+}
+
+enum err op_infer_unary(struct infer_call *c)
+{
+    unsigned flags = rules[c->op].flags;
+    enum dtype t = dtype_of(c->in[0]);
+
+    FITS(operand_dtype(c->op, t) == t);
+    FITS(!(flags & NO_COMPLEX) || t != DT_COMPLEX64);
+    FITS(!(flags & NO_BOOL) || t != DT_BOOL);
+    FITS(!(flags & BITS) || !dt_is_inexact(t));
+    FITS(!(flags & PART) || t == DT_COMPLEX64);
+    infer_like(c, c->in[0]);
+    if (flags & PART)
+        c->out[0].dtype = DT_FLOAT32;
     return ERR_OK;
 }
 
-static enum err special_invert(struct arr **out, bool *done, struct arr *a, struct strm *s)
+static enum err check_dtype(enum op_id op, enum dtype t)
 {
-    if (dt_is_inexact(dtype_of(a)))
-        return err_set(ERR_ARG, "[bitwise_invert] Bitwise inverse only allowed on integer types.");
-    *done = a->dtype == DT_BOOL;
-    return *done ? ops_unary(out, OP_LOGICAL_NOT, a, s) : ERR_OK;
+    unsigned flags = rules[op].flags;
+
+    if ((flags & NO_BOOL) && t == DT_BOOL)
+        return err_set(ERR_ARG, "[%s] Not supported for bool, use logical_not instead.",
+                       rules[op].name);
+    if ((flags & BITS) && dt_is_inexact(t))
+        return err_set(ERR_ARG, "[%s] Bitwise inverse only allowed on integer types.",
+                       rules[op].name);
+    if ((flags & NO_COMPLEX) && t == DT_COMPLEX64)
+        return err_set(ERR_ARG, "[%s] Not supported for complex64.", rules[op].name);
+    return ERR_OK;
 }
 
-/* Conjugate and real part of a real number are the number itself. */
-static enum err special_identity(struct arr **out, bool *done, struct arr *a, struct strm *s)
-{
-    (void)s;
-    *done = a->dtype != DT_COMPLEX64;
-    return *done ? ops_same(out, a) : ERR_OK;
-}
+/* ---- constructors ---- */
 
-static enum err special_imag(struct arr **out, bool *done, struct arr *a, struct strm *s)
+/* Ops that are another one, or none, for some dtypes. *done: *out is final. */
+static enum err special(struct arr **out, bool *done, enum op_id op, struct arr *a, struct strm *s)
 {
-    *done = a->dtype != DT_COMPLEX64;
-    return *done ? ops_fill_like(out, a, 0, dtype_of(a), s) : ERR_OK;
+    *done = true;
+    if (op == OP_BITWISE_INVERT && a->dtype == DT_BOOL)
+        return ops_unary(out, OP_LOGICAL_NOT, a, s);
+    if (op == OP_IMAG && a->dtype != DT_COMPLEX64)
+        return ops_fill_like(out, a, 0, dtype_of(a), s);
+    if ((op == OP_CONJUGATE || op == OP_REAL) && a->dtype != DT_COMPLEX64)
+        return ops_same(out, a);
+    *done = false;
+    return ERR_OK;
 }
-
-static const struct rule rules[OP_COUNT] = {
-    [OP_ABS] = { "abs", 0, NULL },
-    [OP_ARCCOS] = { "arccos", TO_FLOAT, NULL },
-    [OP_ARCCOSH] = { "arccosh", TO_FLOAT, NULL },
-    [OP_ARCSIN] = { "arcsin", TO_FLOAT, NULL },
-    [OP_ARCSINH] = { "arcsinh", TO_FLOAT, NULL },
-    [OP_ARCTAN] = { "arctan", TO_FLOAT, NULL },
-    [OP_ARCTANH] = { "arctanh", TO_FLOAT, NULL },
-    [OP_BITWISE_INVERT] = { "bitwise_invert", 0, special_invert },
-    [OP_CEIL] = { "ceil", NO_COMPLEX, NULL },
-    [OP_CONJUGATE] = { "conjugate", 0, special_identity },
-    [OP_COS] = { "cos", TO_FLOAT, NULL },
-    [OP_COSH] = { "cosh", TO_FLOAT, NULL },
-    [OP_ERF] = { "erf", TO_FLOAT | NO_COMPLEX, NULL },
-    [OP_ERFINV] = { "erfinv", TO_FLOAT | NO_COMPLEX, NULL },
-    [OP_EXP] = { "exp", TO_FLOAT, NULL },
-    [OP_EXPM1] = { "expm1", TO_FLOAT | NO_COMPLEX, NULL },
-    [OP_FLOOR] = { "floor", NO_COMPLEX, NULL },
-    [OP_IMAG] = { "imag", 0, special_imag },
-    [OP_LOG] = { "log", TO_FLOAT, NULL },
-    [OP_LOG2] = { "log2", TO_FLOAT, NULL },
-    [OP_LOG10] = { "log10", TO_FLOAT, NULL },
-    [OP_LOG1P] = { "log1p", TO_FLOAT, NULL },
-    [OP_LOGICAL_NOT] = { "logical_not", TO_BOOL, NULL },
-    [OP_NEGATIVE] = { "negative", 0, special_negative },
-    [OP_REAL] = { "real", 0, special_identity },
-    [OP_ROUND] = { "round", 0, NULL },
-    [OP_RSQRT] = { "rsqrt", TO_FLOAT, NULL },
-    [OP_SIGMOID] = { "sigmoid", TO_FLOAT | NO_COMPLEX, NULL },
-    [OP_SIGN] = { "sign", 0, NULL },
-    [OP_SIN] = { "sin", TO_FLOAT, NULL },
-    [OP_SINH] = { "sinh", TO_FLOAT, NULL },
-    [OP_SQRT] = { "sqrt", TO_FLOAT, NULL },
-    [OP_SQUARE] = { "square", 0, NULL },
-    [OP_TAN] = { "tan", TO_FLOAT, NULL },
-    [OP_TANH] = { "tanh", TO_FLOAT, NULL },
-};
 
 enum err ops_unary(struct arr **out, enum op_id op, struct arr *a, struct strm *s)
 {
-    const struct rule *r = &rules[op];
-    enum dtype t = dtype_of(a);
     struct arr *x = NULL;
-    bool done = false;
-    enum err err = ERR_OK;
+    bool done;
+    enum err err;
 
-    if (r->special) {
-        TRY(r->special(out, &done, a, s));
-        if (done)
-            goto out;
-    }
-    if ((r->flags & NO_COMPLEX) && t == DT_COMPLEX64)
-        return err_set(ERR_ARG, "[%s] Not supported for complex64.", r->name);
-    if (r->flags & TO_FLOAT)
-        t = dt_at_least_float(t);
-    if (r->flags & TO_BOOL)
-        t = DT_BOOL;
-    TRY(ops_astype(&x, a, t, s));
-    if (op == OP_REAL || op == OP_IMAG)
-        t = DT_FLOAT32;
-    STEP(x, ops_node(&next, x, &(struct ops_node){ op, t, NULL, NULL }, s));
-    if (op == OP_ABS && t == DT_COMPLEX64)
+    TRY(special(out, &done, op, a, s));
+    if (done)
+        goto out;
+    TRY(check_dtype(op, dtype_of(a)));
+    TRY(ops_astype(&x, a, operand_dtype(op, dtype_of(a)), s));
+    STEP(x, ops_make_one(&next, op, NULL, x, s));
+    if (op == OP_ABS && x->dtype == DT_COMPLEX64)
         STEP(x, ops_astype(&next, x, DT_FLOAT32, s));
     arr_move(out, &x);
 out:
@@ -118,34 +102,7 @@ enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *
 {
     if (a->dtype == t)
         return ops_same(out, a);
-    return ops_node(
-        out, a, &(struct ops_node){ OP_ASTYPE, t, NULL, &(struct dtype_params){ (int32_t)t } }, s);
-}
-
-enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
-{
-    size_t from = dt_size(dtype_of(a)), to = dt_size(t);
-    struct shp shape;
-    enum err err;
-
-    if (a->dtype == t)
-        return ops_same(out, a);
-    if (a->ndim == 0 && from != to)
-        return err_set(ERR_ARG, "[view] Changing the type of a scalar is only allowed for types "
-                                "with the same size.");
-    arr_shape(&shape, a);
-    if (from != to) {
-        int32_t *last = &shape.d[shape.ndim - 1];
-        int64_t bytes = (int64_t)*last * (int64_t)from;
-        if (bytes % (int64_t)to != 0)
-            return err_set(ERR_ARG, "[view] When viewing as a larger dtype, the size in bytes of "
-                                    "the last axis must be a multiple of the requested type size.");
-        TRY(ops_dim(last, bytes / (int64_t)to, "view"));
-    }
-    struct dtype_params p = { (int32_t)t };
-    err = ops_node(out, a, &(struct ops_node){ OP_VIEW, t, &shape, &p }, s);
-out:
-    return err;
+    return ops_make_one(out, OP_ASTYPE, &(struct dtype_params){ (int32_t)t }, a, s);
 }
 
 /* a times a number, which takes part as at least a float. */

@@ -1,9 +1,215 @@
 /* Views: other shapes and orders of the same elements. */
 #include "ops/build.h"
+#include "ops/infer.h"
+
+/* ---- what the results are ---- */
+
+/* Product of dimensions; -1 if they are no shape or too large. */
+static int64_t elements(const int32_t *v, int n)
+{
+    struct shp s = { .ndim = n };
+    int64_t size;
+
+    memcpy(s.d, v, (size_t)n * sizeof s.d[0]);
+    return infer_is_shape(v, n) && shp_size_checked(&s, &size) ? size : -1;
+}
+
+static void set_shape(struct infer_call *c, const int32_t *v, int n)
+{
+    struct shp *shape = &c->out[0].shape;
+
+    c->out[0].dtype = dtype_of(c->in[0]);
+    shape->ndim = n;
+    for (int i = 0; i < n; i++)
+        shape->d[i] = v[i];
+}
+
+enum err op_infer_reshape(struct infer_call *c)
+{
+    const struct shape_params *p = c->params;
+
+    FITS(elements(p->shape, p->n) == (int64_t)c->in[0]->size);
+    set_shape(c, p->shape, p->n);
+    return ERR_OK;
+}
+
+enum err op_infer_broadcast(struct infer_call *c)
+{
+    const struct shape_params *p = c->params;
+    const struct arr *a = c->in[0];
+    int lead = p->n - a->ndim;
+
+    FITS(lead >= 0 && infer_is_shape(p->shape, p->n));
+    for (int i = 0; i < a->ndim; i++)
+        FITS(a->shape[i] == 1 || a->shape[i] == p->shape[lead + i]);
+    set_shape(c, p->shape, p->n);
+    return ERR_OK;
+}
+
+enum err op_infer_flatten(struct infer_call *c)
+{
+    const struct flatten_params *p = c->params;
+    const struct arr *a = c->in[0];
+    struct shp *to = &c->out[0].shape;
+    enum err err;
+
+    FITS(p->start >= 0 && p->start <= p->end && p->end < a->ndim);
+    infer_like(c, a);
+    TRY(ops_merged_dim(&to->d[p->start], a->shape + p->start, p->end - p->start + 1, "flatten"));
+    memmove(&to->d[p->start + 1], &to->d[p->end + 1],
+            (size_t)(a->ndim - p->end - 1) * sizeof to->d[0]);
+    to->ndim = a->ndim - (p->end - p->start);
+out:
+    return err;
+}
+
+enum err op_infer_unflatten(struct infer_call *c)
+{
+    const struct unflatten_params *p = c->params;
+    const struct arr *a = c->in[0];
+    struct shp *to = &c->out[0].shape;
+
+    FITS(infer_has_axis(a, p->axis) && p->n > 0);
+    FITS(elements(p->shape, p->n) == a->shape[p->axis]);
+    if (a->ndim - 1 + p->n > SHP_MAX)
+        return err_set(ERR_ARG, "[unflatten] Arrays have at most %d dimensions.", SHP_MAX);
+    c->out[0].dtype = dtype_of(a);
+    to->ndim = a->ndim - 1 + p->n;
+    for (int i = 0; i < to->ndim; i++) {
+        int within = i - p->axis;
+        bool inside = within >= 0 && within < p->n;
+        to->d[i] = inside ? p->shape[within] : a->shape[within < 0 ? i : i - p->n + 1];
+    }
+    return ERR_OK;
+}
+
+enum err op_infer_expand_dims(struct infer_call *c)
+{
+    const struct axes_params *p = c->params;
+    const struct arr *a = c->in[0];
+    struct shp *to = &c->out[0].shape;
+
+    FITS(p->n <= SHP_MAX - a->ndim);
+    c->out[0].dtype = dtype_of(a);
+    to->ndim = a->ndim + p->n;
+    FITS(infer_is_set(p->axis, p->n, to->ndim));
+    for (int i = 0, from = 0, next = 0; i < to->ndim; i++)
+        if (next < p->n && p->axis[next] == i) {
+            to->d[i] = 1;
+            next++;
+        } else {
+            to->d[i] = a->shape[from++];
+        }
+    return ERR_OK;
+}
+
+enum err op_infer_squeeze(struct infer_call *c)
+{
+    const struct axes_params *p = c->params;
+    const struct arr *a = c->in[0];
+    struct shp *to = &c->out[0].shape;
+
+    FITS(infer_is_set(p->axis, p->n, a->ndim));
+    c->out[0].dtype = dtype_of(a);
+    to->ndim = 0;
+    for (int i = 0, next = 0; i < a->ndim; i++) {
+        if (next >= p->n || p->axis[next] != i) {
+            to->d[to->ndim++] = a->shape[i];
+            continue;
+        }
+        next++;
+        if (a->shape[i] != 1)
+            return err_set(ERR_ARG,
+                           "[squeeze] Cannot squeeze axis %d with size %d which is not "
+                           "equal to 1.",
+                           i, a->shape[i]);
+    }
+    return ERR_OK;
+}
+
+enum err op_infer_transpose(struct infer_call *c)
+{
+    const struct axes_params *p = c->params;
+    const struct arr *a = c->in[0];
+    uint32_t seen = 0;
+
+    FITS(p->n == a->ndim);
+    c->out[0].dtype = dtype_of(a);
+    c->out[0].shape.ndim = p->n;
+    for (int i = 0; i < p->n; i++) {
+        FITS(infer_has_axis(a, p->axis[i]) && !(seen >> p->axis[i] & 1));
+        seen |= (uint32_t)1 << p->axis[i];
+        c->out[0].shape.d[i] = a->shape[p->axis[i]];
+    }
+    return ERR_OK;
+}
+
+/* Adds what dimension i of a strided view reaches to the first or the last element. */
+static bool reach(int64_t *first, int64_t *last, int64_t size, int64_t stride)
+{
+    int64_t far, *end = stride < 0 ? first : last;
+
+    return !MUL_OVERFLOWS(size - 1, stride, &far) && !ADD_OVERFLOWS(*end, far, end);
+}
+
+enum err op_infer_as_strided(struct infer_call *c)
+{
+    const struct as_strided_params *p = c->params;
+    struct shp *to = &c->out[0].shape;
+    int64_t first = p->offset, last = p->offset;
+    bool is_empty = false, fits = true;
+
+    FITS(c->in[0]->ndim == 1);
+    c->out[0].dtype = dtype_of(c->in[0]);
+    to->ndim = p->n;
+    for (int i = 0; i < p->n; i++) {
+        to->d[i] = p->d[i].size;
+        FITS(to->d[i] >= 0);
+        is_empty |= to->d[i] == 0;
+        fits &= reach(&first, &last, to->d[i], p->d[i].stride);
+    }
+    if (!is_empty && !(fits && first >= 0 && last < (int64_t)c->in[0]->size))
+        return err_set(ERR_ARG,
+                       "[as_strided] Shape %s with these strides reaches out of an array of %zu "
+                       "elements.",
+                       shp_text(to), c->in[0]->size);
+    return ERR_OK;
+}
+
+enum err op_infer_view(struct infer_call *c)
+{
+    const struct dtype_params *p = c->params;
+    const struct arr *a = c->in[0];
+    struct shp *shape = &c->out[0].shape;
+    int64_t from = (int64_t)dt_size(dtype_of(a)), to = (int64_t)dt_size((enum dtype)p->dtype);
+
+    if (a->ndim == 0 && from != to)
+        return err_set(ERR_ARG, "[view] Changing the type of a scalar is only allowed for types "
+                                "with the same size.");
+    infer_like(c, a);
+    c->out[0].dtype = (enum dtype)p->dtype;
+    if (from == to)
+        return ERR_OK;
+    int32_t *last = &shape->d[shape->ndim - 1];
+    int64_t bytes = *last * from;
+    if (bytes % to != 0)
+        return err_set(ERR_ARG, "[view] When viewing as a larger dtype, the size in bytes of "
+                                "the last axis must be a multiple of the requested type size.");
+    return ops_dim(last, bytes / to, "view");
+}
+
+/* ---- constructors ---- */
+
+enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
+{
+    if (a->dtype == t)
+        return ops_same(out, a);
+    return ops_make_one(out, OP_VIEW, &(struct dtype_params){ (int32_t)t }, a, s);
+}
 
 /* Reads a shape that a caller asked for, with one entry -1 that follows from size, and checks that
  * it holds size elements. */
-static enum err infer_shape(struct shp *out, struct ints shape, int64_t size, const char *op)
+static enum err read_shape(struct shp *out, struct ints shape, int64_t size, const char *op)
 {
     int infer = -1;
     int64_t known;
@@ -47,9 +253,9 @@ enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct 
     if (shape.n == a->ndim &&
         (shape.n == 0 || memcmp(shape.v, a->shape, shape.n * sizeof *shape.v) == 0))
         return ops_same(out, a);
-    TRY(infer_shape(&to, shape, (int64_t)a->size, "reshape"));
+    TRY(read_shape(&to, shape, (int64_t)a->size, "reshape"));
     struct shape_params p = shape_params(&to);
-    TRY(ops_node(out, a, &(struct ops_node){ OP_RESHAPE, dtype_of(a), &to, &p }, s));
+    TRY(ops_make_one(out, OP_RESHAPE, &p, a, s));
 out:
     return err;
 }
@@ -57,8 +263,6 @@ out:
 enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct strm *s)
 {
     int ndim = a->ndim;
-    struct shp to;
-    enum err err;
 
     if (ndim == 0)
         return ops_reshape(out, a, (struct ints){ (int32_t[]){ 1 }, 1 }, s);
@@ -71,39 +275,26 @@ enum err ops_flatten(struct arr **out, struct arr *a, int start, int end, struct
                        ndim);
     if (start == end)
         return ops_same(out, a);
-    arr_shape(&to, a);
-    TRY(ops_merged_dim(&to.d[start], a->shape + start, end - start + 1, "flatten"));
-    memmove(&to.d[start + 1], &to.d[end + 1], (size_t)(ndim - end - 1) * sizeof to.d[0]);
-    to.ndim = ndim - (end - start);
-    struct flatten_params p = { start, end };
-    TRY(ops_node(out, a, &(struct ops_node){ OP_FLATTEN, dtype_of(a), &to, &p }, s));
-out:
-    return err;
+    return ops_make_one(out, OP_FLATTEN, &(struct flatten_params){ start, end }, a, s);
 }
 
 enum err ops_unflatten(struct arr **out, struct arr *a, int axis, struct ints shape, struct strm *s)
 {
-    struct shp part, to;
+    struct unflatten_params p = { 0 };
+    struct shp part;
     int ax;
     enum err err;
 
     if (shape.n == 0)
         return err_set(ERR_ARG, "[unflatten] Shape to unflatten to cannot be empty.");
     TRY(shp_axis(&ax, axis, a->ndim, "unflatten"));
-    TRY(infer_shape(&part, shape, a->shape[ax], "unflatten"));
+    TRY(read_shape(&part, shape, a->shape[ax], "unflatten"));
     if (part.ndim == 1)
         return ops_same(out, a);
-    if (a->ndim - 1 + part.ndim > SHP_MAX)
-        return err_set(ERR_ARG, "[unflatten] Arrays have at most %d dimensions.", SHP_MAX);
-    to.ndim = a->ndim - 1 + part.ndim;
-    for (int i = 0; i < to.ndim; i++) {
-        int within = i - ax;
-        bool inside = within >= 0 && within < part.ndim;
-        to.d[i] = inside ? part.d[within] : a->shape[within < 0 ? i : i - part.ndim + 1];
-    }
-    struct unflatten_params p = { .axis = ax, .n = part.ndim };
+    p.axis = ax;
+    p.n = part.ndim;
     memcpy(p.shape, part.d, (size_t)part.ndim * sizeof p.shape[0]);
-    TRY(ops_node(out, a, &(struct ops_node){ OP_UNFLATTEN, dtype_of(a), &to, &p }, s));
+    err = ops_make_one(out, OP_UNFLATTEN, &p, a, s);
 out:
     return err;
 }
@@ -119,24 +310,15 @@ static struct axes_params axes_params(const struct axis_set *set)
 enum err ops_expand_dims(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
 {
     struct axis_set set;
-    struct shp to = { 0 };
     enum err err;
 
     if (axes.n == 0)
         return ops_same(out, a);
     if (axes.n > (size_t)(SHP_MAX - a->ndim))
         return err_set(ERR_ARG, "[expand_dims] Arrays have at most %d dimensions.", SHP_MAX);
-    to.ndim = a->ndim + (int)axes.n;
-    TRY(ops_axis_set(&set, axes, to.ndim, ERR_ARG, "expand_dims"));
-    for (int i = 0, from = 0, next = 0; i < to.ndim; i++)
-        if (next < set.n && set.axis[next] == i) {
-            to.d[i] = 1;
-            next++;
-        } else {
-            to.d[i] = a->shape[from++];
-        }
+    TRY(ops_axis_set(&set, axes, a->ndim + (int)axes.n, ERR_ARG, "expand_dims"));
     struct axes_params p = axes_params(&set);
-    TRY(ops_node(out, a, &(struct ops_node){ OP_EXPAND_DIMS, dtype_of(a), &to, &p }, s));
+    TRY(ops_make_one(out, OP_EXPAND_DIMS, &p, a, s));
 out:
     return err;
 }
@@ -152,7 +334,6 @@ static void ones_of(struct axis_set *set, const struct arr *a)
 enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
 {
     struct axis_set set;
-    struct shp to = { 0 };
     enum err err;
 
     if (axes.n == SIZE_MAX)
@@ -161,20 +342,8 @@ enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct s
         TRY(ops_axis_set(&set, axes, a->ndim, ERR_ARG, "squeeze"));
     if (set.n == 0)
         return ops_same(out, a);
-    for (int i = 0, next = 0; i < a->ndim; i++) {
-        if (next >= set.n || set.axis[next] != i) {
-            to.d[to.ndim++] = a->shape[i];
-            continue;
-        }
-        next++;
-        if (a->shape[i] != 1)
-            return err_set(ERR_ARG,
-                           "[squeeze] Cannot squeeze axis %d with size %d which is not "
-                           "equal to 1.",
-                           i, a->shape[i]);
-    }
     struct axes_params p = axes_params(&set);
-    TRY(ops_node(out, a, &(struct ops_node){ OP_SQUEEZE, dtype_of(a), &to, &p }, s));
+    err = ops_make_one(out, OP_SQUEEZE, &p, a, s);
 out:
     return err;
 }
@@ -182,16 +351,11 @@ out:
 static enum err transpose_by(struct arr **out, struct arr *a, const struct axes_params *p,
                              struct strm *s)
 {
-    struct shp to = { .ndim = p->n };
     bool identity = true;
 
-    for (int i = 0; i < p->n; i++) {
-        to.d[i] = a->shape[p->axis[i]];
+    for (int i = 0; i < p->n; i++)
         identity &= p->axis[i] == i;
-    }
-    if (identity)
-        return ops_same(out, a);
-    return ops_node(out, a, &(struct ops_node){ OP_TRANSPOSE, dtype_of(a), &to, p }, s);
+    return identity ? ops_same(out, a) : ops_make_one(out, OP_TRANSPOSE, p, a, s);
 }
 
 enum err ops_transpose(struct arr **out, struct arr *a, struct ints axes, struct strm *s)
@@ -299,7 +463,7 @@ enum err ops_as_strided(struct arr **out, struct arr *a, const struct ops_as_str
     }
     /* Strides refer to row-major elements. */
     TRY(ops_flatten(&flat, a, 0, -1, s));
-    TRY(ops_node(out, flat, &(struct ops_node){ OP_AS_STRIDED, dtype_of(a), &to, &p }, s));
+    TRY(ops_make_one(out, OP_AS_STRIDED, &p, flat, s));
 out:
     arr_unref(&flat);
     return err;
@@ -320,17 +484,15 @@ enum err ops_atleast_nd(struct arr **out, struct arr *a, int n, struct strm *s)
 
 enum err ops_copy(struct arr **out, struct arr *a, struct strm *s)
 {
-    return ops_node(out, a, &(struct ops_node){ OP_COPY, dtype_of(a), NULL, NULL }, s);
+    return ops_make_one(out, OP_COPY, NULL, a, s);
 }
 
 enum err ops_stop_gradient(struct arr **out, struct arr *a, struct strm *s)
 {
-    return ops_node(out, a, &(struct ops_node){ OP_STOP_GRADIENT, dtype_of(a), NULL, NULL }, s);
+    return ops_make_one(out, OP_STOP_GRADIENT, NULL, a, s);
 }
 
 enum err ops_contiguous(struct arr **out, struct arr *a, bool allow_col_major, struct strm *s)
 {
-    struct contiguous_params p = { allow_col_major };
-
-    return ops_node(out, a, &(struct ops_node){ OP_CONTIGUOUS, dtype_of(a), NULL, &p }, s);
+    return ops_make_one(out, OP_CONTIGUOUS, &(struct contiguous_params){ allow_col_major }, a, s);
 }

@@ -5,6 +5,7 @@
  * other rows, such as those of tests/gen/random_cases.py. */
 #include "support/case_table.h"
 #include "support/gpu.h"
+#include "support/infer.h"
 #include "support/testing.h"
 
 #include "api/handle.h"
@@ -223,6 +224,18 @@ static struct case_result result_of(struct arr *a, const void *first)
     return r;
 }
 
+/* Every node is what its rule infers, and the rule survives any other parameters and inputs. */
+static void check_rule(const struct node *n)
+{
+    static struct rng r = { 1 };
+    const char *wrong = infer_again(n);
+
+    for (int i = 0; i < 4 && !*wrong; i++)
+        wrong = infer_changed(n, &r);
+    if (*wrong)
+        fail_msg("%s", wrong);
+}
+
 /* Walks what is still to be computed for a; marks the ops and says whether one of them dispatches,
  * which views and Load do not. */
 static bool needs_work(struct arr *a, bool *ops)
@@ -233,6 +246,7 @@ static bool needs_work(struct arr *a, bool *ops)
     assert_ok(tape_build(&tape, &a, 1, false));
     for (size_t i = 0; i < tape.n; i++) {
         const struct node *n = tape.node[i];
+        check_rule(n);
         ops[n->op] = true;
         work |= n->out[0].size && !(op_table[n->op].flags & OPF_VIEW) && n->op != OP_LOAD;
     }

@@ -1,6 +1,7 @@
 /* Shapes and dtypes that constructors infer, against those of MLX. Nothing is evaluated. */
 #include <stdio.h>
 
+#include "support/infer.h"
 #include "support/testing.h"
 
 #include "core/stream.h"
@@ -435,6 +436,20 @@ static void test_too_many_dims(void **state)
     arr_unref(&a);
 }
 
+/* Whatever a file may say of a node. */
+static void test_rules_survive_anything(void **state)
+{
+    struct rng r = { 1 };
+
+    (void)state;
+    for (int op = OP_NONE; op < OP_COUNT; op++)
+        for (int i = 0; i < 2000; i++) {
+            const char *wrong = infer_random((enum op_id)op, &r);
+            if (*wrong)
+                fail_msg("%s", wrong);
+        }
+}
+
 /* Every op of the table has a name, a family and, where it has parameters, their size. */
 static void test_table(void **state)
 {
@@ -445,8 +460,8 @@ static void test_table(void **state)
     }
     assert_int_equal(op_table[OP_ADD].params, PARAMS_none);
     assert_int_equal(op_table[OP_SLICE].params, PARAMS_slice);
-    assert_int_equal(op_table[OP_ADD].flags, OPF_FUSE | OPF_COMMUTES);
-    assert_int_equal(op_table[OP_EQUAL].flags, OPF_FUSE | OPF_COMMUTES | OPF_BOOL_OUT);
+    assert_int_equal(op_table[OP_ADD].flags, OPF_FUSE);
+    assert_int_equal(op_table[OP_EQUAL].flags, OPF_FUSE | OPF_BOOL_OUT);
     assert_int_equal(op_table[OP_SQUEEZE].flags, OPF_VIEW);
 }
 
@@ -459,10 +474,15 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),          cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_identities),
-        cmocka_unit_test(test_decompositions), cmocka_unit_test(test_split_is_one_node),
-        cmocka_unit_test(test_slice_params),   cmocka_unit_test(test_error_codes),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_identities),
+        cmocka_unit_test(test_decompositions),
+        cmocka_unit_test(test_split_is_one_node),
+        cmocka_unit_test(test_rules_survive_anything),
+        cmocka_unit_test(test_slice_params),
+        cmocka_unit_test(test_error_codes),
         cmocka_unit_test(test_too_many_dims),
     };
 

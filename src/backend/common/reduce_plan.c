@@ -132,5 +132,10 @@ void reduce_plan_make(struct reduce_plan *p, const struct arr *in, const int32_t
 
 enum reduce_order reduce_kind_order(enum reduce_kind kind)
 {
-    return kind == REDUCE_SUM || kind == REDUCE_PROD ? REDUCE_ANY_ORDER : REDUCE_REPEATABLE;
+    static const uint8_t orders[] = {
+#define REDUCTION(id, public, identity, result, order, ...) [REDUCE_##id] = REDUCE_##order,
+#include "ops/reduce.def"
+    };
+
+    return (enum reduce_order)orders[kind];
 }

@@ -399,12 +399,17 @@ static void widen_short_rows(struct reduce_plan *p)
     p->lane = longest;
 }
 
-static const uint8_t combining_op[] = {
-    [REDUCE_AND] = OP_LOGICAL_AND, [REDUCE_OR] = OP_LOGICAL_OR, [REDUCE_SUM] = OP_ADD,
-    [REDUCE_PROD] = OP_MULTIPLY,   [REDUCE_MIN] = OP_MINIMUM,   [REDUCE_MAX] = OP_MAXIMUM,
+#define NONE 0 /* an empty axis was an error */
+static const struct {
+    uint8_t op, identity;
+} folds[] = {
+#define REDUCTION(id, public, identity, result, order, fold)                                       \
+    [REDUCE_##id] = { OP_##fold, identity },
+#include "ops/reduce.def"
 };
+#undef NONE
 
-/* Nothing to combine: every output is the identity. Extrema have none and never come here. */
+/* Nothing to combine: every output is the identity. */
 static enum err fill_identity(const struct exec *x, enum reduce_kind kind)
 {
     struct arr *out = x->out[0], *value = NULL;
@@ -412,8 +417,7 @@ static enum err fill_identity(const struct exec *x, enum reduce_kind kind)
     struct shp shape;
     enum err err;
 
-    TRY(arr_new_number(&value, kind == REDUCE_AND || kind == REDUCE_PROD ? 1 : 0,
-                       (enum dtype)out->dtype));
+    TRY(arr_new_number(&value, folds[kind].identity, (enum dtype)out->dtype));
     arr_shape(&shape, out);
     TRY(cpu_copy(x->strm, &(struct be_copy){ .src = value,
                                              .dst = out,
@@ -435,7 +439,7 @@ enum err cpu_reduce(const struct exec *x)
         .in_type = in->dtype,
         .acc_type = (uint8_t)(cpu_is_half(out_type) ? DT_FLOAT32 : out_type),
         .out_type = out->dtype,
-        .op = combining_op[p->kind],
+        .op = folds[p->kind].op,
     };
     enum err err;
 

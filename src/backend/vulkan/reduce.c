@@ -446,27 +446,6 @@ out:
 
 /* ---- the family ---- */
 
-/* What the kernels write for a kind; the op layer asks for nothing else. */
-static enum dtype result_dtype(enum reduce_kind kind, enum dtype t)
-{
-    bool small = dt_size(t) <= 4;
-
-    if (kind == REDUCE_AND || kind == REDUCE_OR)
-        return DT_BOOL;
-    if (kind == REDUCE_MIN || kind == REDUCE_MAX)
-        return t;
-    switch (dt_table[t].kind) {
-    case DT_KIND_B:
-        return DT_INT32;
-    case DT_KIND_U:
-        return small ? DT_UINT32 : t;
-    case DT_KIND_I:
-        return small ? DT_INT32 : t;
-    default:
-        return t;
-    }
-}
-
 enum err vk_reduce(const struct exec *x)
 {
     const struct reduce_params *params = x->node->params;
@@ -477,7 +456,7 @@ enum err vk_reduce(const struct exec *x)
     struct vk_enc *e;
     enum err err;
 
-    if (out->dtype != result_dtype(kind, t) || !kern_is_usable(KERN_REDUCE_ROW, t))
+    if (out->dtype != op_reduce_dtype(kind, t) || !kern_is_usable(KERN_REDUCE_ROW, t))
         return err_set(ERR_UNSUPPORTED, "[reduce] no Vulkan kernel from %s to %s", dt_name(t),
                        dt_name((enum dtype)out->dtype));
     TRY(arr_alloc(out, x->strm->be));

@@ -1,0 +1,44 @@
+/* Infer rules of more than one family. */
+#include "ops/infer.h"
+
+#define PARAMS_TEXT_MAX 256
+
+enum err infer_unfit(const struct infer_call *c)
+{
+    char text[PARAMS_TEXT_MAX];
+
+    op_params_print((enum op_params_id)op_table[c->op].params, c->params, text, sizeof text);
+    return err_set(ERR_ARG, "[%s] %zu inputs and parameters (%s) that do not fit each other.",
+                   op_name(c->op), c->n_in, text);
+}
+
+bool infer_is_set(const int32_t *v, int n, int end)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] < 0 || v[i] >= end || (i && v[i] <= v[i - 1]))
+            return false;
+    return true;
+}
+
+bool infer_is_shape(const int32_t *v, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] < 0)
+            return false;
+    return true;
+}
+
+enum err op_infer_same(struct infer_call *c)
+{
+    infer_like(c, c->in[0]);
+    return ERR_OK;
+}
+
+enum err op_infer_astype(struct infer_call *c)
+{
+    const struct dtype_params *p = c->params;
+
+    infer_like(c, c->in[0]);
+    c->out[0].dtype = (enum dtype)p->dtype;
+    return ERR_OK;
+}
