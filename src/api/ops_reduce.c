@@ -26,16 +26,30 @@
 #define NO_MORE
 #define AND_DDOF , int ddof
 
-#define REDUCE(name, kind)                                                                         \
-    ALL_AND_AXIS(name, keepdims, NO_MORE, ops_reduce(&c.out, kind, x, &ax, c.strm))                \
-    AXES(name, keepdims, NO_MORE, ops_reduce(&c.out, kind, x, &ax, c.strm))
+/* Errors are told from here, not from the table's lines. */
+static int reduce(struct call *c, mlx_array *res, struct arr *x, enum reduce_kind kind,
+                  struct ops_axes ax)
+{
+    if (call_ok(c))
+        c->err = ops_reduce(&c->out, kind, x, &ax, c->strm);
+    return CALL_END_ARR(c, res);
+}
 
-REDUCE(all, REDUCE_AND)
-REDUCE(any, REDUCE_OR)
-REDUCE(max, REDUCE_MAX)
-REDUCE(min, REDUCE_MIN)
-REDUCE(prod, REDUCE_PROD)
-REDUCE(sum, REDUCE_SUM)
+#define OVER(kind, list)                                                                           \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct arr *x = call_arr(&c, a, "a");                                                      \
+        return reduce(&c, res, x, kind, (struct ops_axes){ list, keepdims });                      \
+    }
+#define REDUCTION(id, public, ...)                                                                 \
+    int mlx_##public(mlx_array * res, const mlx_array a, bool keepdims, const mlx_stream s)        \
+        OVER(REDUCE_##id, INTS_ALL) int mlx_##public##_axis(                                       \
+            mlx_array *res, const mlx_array a, int axis, bool keepdims, const mlx_stream s)        \
+            OVER(REDUCE_##id, ((struct ints){ &axis, 1 })) int mlx_##public##_axes(                \
+                mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,               \
+                bool keepdims, const mlx_stream s)                                                 \
+                OVER(REDUCE_##id, call_ints(&c, axes, axes_num, "axes"))
+#include "ops/reduce.def"
 
 ALL_AND_AXIS(mean, keepdims, NO_MORE, ops_mean(&c.out, x, &ax, c.strm))
 AXES(mean, keepdims, NO_MORE, ops_mean(&c.out, x, &ax, c.strm))

@@ -12,42 +12,16 @@ enum op_id {
     OP_NONE, /* leaf or detached */
 #define OP(id, ...) OP_##id,
 #include "ops/ops.def"
-#undef OP
     OP_COUNT
 };
 
-/* What runs the op: elementwise families become programs (fx.h), views are shared by all backends,
- * the rest is one function of a backend each. */
+/* What runs the op. */
 enum op_family {
     OP_FAMILY_NONE,
-    OP_FAMILY_UNARY,
-    OP_FAMILY_BINARY,
-    OP_FAMILY_TERNARY,
-    OP_FAMILY_DIVMOD,
-    OP_FAMILY_ARANGE,
-    OP_FAMILY_FULL,
-    OP_FAMILY_LOAD,
-    OP_FAMILY_RANDOM_BITS,
-    OP_FAMILY_VIEW,
-    OP_FAMILY_CONCATENATE,
-    OP_FAMILY_GATHER,
-    OP_FAMILY_GATHER_AXIS,
-    OP_FAMILY_PAD,
-    OP_FAMILY_SLICE_UPDATE,
-    OP_FAMILY_DYNAMIC_SLICE,
-    OP_FAMILY_DYNAMIC_SLICE_UPDATE,
-    OP_FAMILY_ARG_REDUCE,
-    OP_FAMILY_LOGSUMEXP,
-    OP_FAMILY_REDUCE,
-    OP_FAMILY_SCAN,
-    OP_FAMILY_SOFTMAX,
-    OP_FAMILY_SORT,
-    OP_FAMILY_MATMUL,
-    OP_FAMILY_QUANTIZE,
-    OP_FAMILY_QUANTIZED_MATMUL,
-    OP_FAMILY_NORM,
-    OP_FAMILY_ROPE,
-    OP_FAMILY_SDPA,
+#define FUSED(id) OP_FAMILY_##id,
+#define COMMON(id, ...) OP_FAMILY_##id,
+#define OWN(id, ...) OP_FAMILY_##id,
+#include "ops/families.def"
     OP_FAMILY_COUNT
 };
 

@@ -82,7 +82,7 @@ static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *
     if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1]))
         return ops_make(out, op, NULL, (struct arrs){ src, 2 }, s);
     TRY(ops_align(in, src, t, s));
-    TRY(ops_make_of(out, op, NULL, in, 2, s));
+    TRY(ops_make_of(out, op, NULL, (struct given){ in, 2 }, s));
 out:
     arr_unref_all(in, 2);
     return err;

@@ -26,12 +26,12 @@ enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct a
                     .op = (uint16_t)op, .strm = s, .in = in.v, .n_in = in.n, .params = params });
 }
 
-enum err ops_make_of(struct arr **outs, enum op_id op, const void *params, struct arr **given,
-                     size_t n, struct strm *s)
+enum err ops_make_of(struct arr **outs, enum op_id op, const void *params, struct given in,
+                     struct strm *s)
 {
     return make(outs,
                 &(struct node_params){
-                    .op = (uint16_t)op, .strm = s, .given = given, .n_in = n, .params = params });
+                    .op = (uint16_t)op, .strm = s, .given = in.v, .n_in = in.n, .params = params });
 }
 
 static bool has_shape(const struct arr *a, const struct shp *shape)

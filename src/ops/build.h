@@ -63,8 +63,12 @@ static inline void arr_unref_all(struct arr **a, size_t n)
 MUST_CHECK enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct arrs in,
                              struct strm *s);
 /* The same; the node takes over the caller's references, and NULL is left there unless it fails. */
+struct given {
+    struct arr **v;
+    size_t n;
+};
 MUST_CHECK enum err ops_make_of(struct arr **outs, enum op_id op, const void *params,
-                                struct arr **given, size_t n, struct strm *s);
+                                struct given in, struct strm *s);
 /* One input. */
 static inline enum err ops_make_one(struct arr **outs, enum op_id op, const void *params,
                                     struct arr *a, struct strm *s)

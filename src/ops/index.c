@@ -135,7 +135,8 @@ enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indice
     }
     TRY(ops_broadcast_to(&in[0], a, shp_ints(&from), s));
     TRY(ops_broadcast_to(&in[1], indices, shp_ints(&at), s));
-    err = ops_make_of(out, OP_GATHER_AXIS, &(struct axis_params){ axis }, in, 2, s);
+    err =
+        ops_make_of(out, OP_GATHER_AXIS, &(struct axis_params){ axis }, (struct given){ in, 2 }, s);
 out:
     arr_unref_all(in, 2);
     return err;

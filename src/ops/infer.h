@@ -6,7 +6,6 @@
 #define OP(id, name, family, params, least, most, flags, infer, ...)                               \
     enum err op_infer_##infer(struct infer_call *c);
 #include "ops/ops.def"
-#undef OP
 
 /* The error for what no constructor makes. */
 enum err infer_unfit(const struct infer_call *c);

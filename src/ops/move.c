@@ -70,7 +70,8 @@ enum err ops_concatenate(struct arr **out, struct arrs in, int axis, struct strm
     TRY(parts_new(&cast, in));
     for (size_t i = 0; i < in.n; i++)
         TRY(ops_astype(&cast[i], in.v[i], t, s));
-    TRY(ops_make_of(out, OP_CONCATENATE, &(struct axis_params){ axis }, cast, in.n, s));
+    TRY(ops_make_of(out, OP_CONCATENATE, &(struct axis_params){ axis },
+                    (struct given){ cast, in.n }, s));
 out:
     parts_free(cast, in.n);
     return err;

@@ -143,7 +143,7 @@ static enum err make_node(struct arr **out, struct arr *x, const struct norm *n,
             TRY(ops_astype(&in[n_in], src[i], n->dtype, s));
             n_in++;
         }
-    TRY(ops_make_of(out, n->op, &p, in, n_in, s));
+    TRY(ops_make_of(out, n->op, &p, (struct given){ in, n_in }, s));
 out:
     arr_unref_all(in, n_in);
     return err;

@@ -462,7 +462,7 @@ enum err ops_quantized_matmul(struct arr **out, struct arr *x, const struct ops_
     TRY(product_init(&m, x, w, "quantized_matmul", s));
     if (has_batches(x, w))
         TRY(broadcast_batches(&m, s));
-    TRY(ops_make_of(out, OP_QUANTIZED_MATMUL, &m.p, m.in, m.n_in, s));
+    TRY(ops_make_of(out, OP_QUANTIZED_MATMUL, &m.p, (struct given){ m.in, m.n_in }, s));
 out:
     product_fini(&m);
     return err;
@@ -484,7 +484,7 @@ enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed
     TRY(ops_matrix_numbers(&numbers[1], g->rhs_indices, w->w, "gather_qmm", s));
     TRY(ops_align(m.in + m.n_in, numbers, DT_UINT32, s));
     m.n_in += 2;
-    TRY(ops_make_of(out, OP_GATHER_QMM, &m.p, m.in, m.n_in, s));
+    TRY(ops_make_of(out, OP_GATHER_QMM, &m.p, (struct given){ m.in, m.n_in }, s));
 out:
     product_fini(&m);
     arr_unref_all(numbers, 2);

@@ -111,7 +111,7 @@ enum err ops_rope(struct arr **out, struct arr *x, const struct ops_rope *r, str
         TRY(ops_astype(&in[n_in], r->freqs, DT_FLOAT32, s));
         n_in++;
     }
-    TRY(ops_make_of(out, OP_ROPE, &p, in, n_in, s));
+    TRY(ops_make_of(out, OP_ROPE, &p, (struct given){ in, n_in }, s));
 out:
     arr_unref_all(in, n_in);
     return err;

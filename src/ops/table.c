@@ -24,5 +24,4 @@ const struct op_info op_table[OP_COUNT] = {
                   .jvp = op_jvp_##jvp_,                                                            \
                   .vmap = op_vmap_##vmap_ },
 #include "ops/ops.def"
-#undef OP
 };

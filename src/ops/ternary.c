@@ -23,7 +23,7 @@ enum err ops_where(struct arr **out, struct arr *cond, struct arr *a, struct arr
     TRY(ops_astype(&src[1], a, t, s));
     TRY(ops_astype(&src[2], b, t, s));
     TRY(ops_broadcast_arrays(in, (struct arrs){ src, 3 }, s));
-    TRY(ops_make_of(out, OP_SELECT, NULL, in, 3, s));
+    TRY(ops_make_of(out, OP_SELECT, NULL, (struct given){ in, 3 }, s));
 out:
     arr_unref_all(src, 3);
     arr_unref_all(in, 3);

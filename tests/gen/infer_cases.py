@@ -5,6 +5,9 @@ Needs the mlx package (any backend); the output is kept in the tree, so that the
 usage: infer_cases.py > tests/unit/infer_cases.def
 """
 
+import pathlib
+import re
+
 import mlx.core as mx
 
 mx.set_default_device(mx.cpu)
@@ -15,14 +18,20 @@ DTYPES = [
 ]
 LETTERS = "b1248acilhfdBz"  # one per dtype, in the order above
 
-UNARY = """abs arccos arccosh arcsin arcsinh arctan arctanh bitwise_invert ceil conjugate cos cosh erf
-erfinv exp expm1 floor imag log log2 log10 log1p logical_not negative real rsqrt sigmoid sign sin sinh
-sqrt square tan tanh round degrees radians reciprocal isnan isinf isfinite isposinf isneginf nan_to_num
-stop_gradient zeros_like ones_like""".split()
-BINARY = """add arctan2 bitwise_and bitwise_or bitwise_xor left_shift right_shift divide equal not_equal
-greater greater_equal less less_equal logical_and logical_or logaddexp maximum minimum multiply power
-remainder subtract floor_divide divmod isclose array_equal matmul inner outer""".split()
-REDUCE = "all any max min prod sum mean var std logsumexp softmax argmax argmin".split()
+OPS = pathlib.Path(__file__).parents[2] / "src/ops"
+
+
+def public_names(table, row):
+    """The public functions in the rows of a table of src/ops."""
+    return re.findall(rf"^{row}\((?:.*?, )??([a-z]\w*),", (OPS / table).read_text(), re.M)
+
+
+UNARY = public_names("ops.def", "UNARY") + """round degrees radians reciprocal isnan isinf isfinite
+isposinf isneginf nan_to_num stop_gradient zeros_like ones_like""".split()
+BINARY = public_names("ops.def", "BINARY") + """floor_divide divmod isclose array_equal matmul inner
+outer""".split()
+REDUCE = public_names("reduce.def", "REDUCTION") + """mean var std logsumexp softmax argmax
+argmin""".split()
 
 
 def letter(fn):

@@ -4,12 +4,8 @@
 
 #include "backend/backend.h"
 
-/* By op family; NULL where a backend must bring its own function. */
-extern const be_op_fn be_common_families[OP_FAMILY_COUNT];
-
-#define FAMILY(id, fn) enum err fn(const struct exec *x);
-#include "backend/common/families.def"
-#undef FAMILY
+#define COMMON(id, word) enum err be_##word(const struct exec *x);
+#include "ops/families.def"
 
 /* Gives out its own row-major storage and fills it with src, which has the same number of elements
  * in row-major order; converts to out's dtype. */

@@ -87,12 +87,9 @@ static void cpu_slot_free(void *slot)
 }
 
 static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
-#define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
-#include "backend/common/families.def"
-#undef FAMILY
-#define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
-#include "backend/cpu/families.def"
-#undef FAMILY
+#define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
+#define OWN(id, word) [OP_FAMILY_##id] = cpu_##word,
+#include "ops/families.def"
 };
 
 const struct be be_cpu = {

@@ -84,7 +84,6 @@ void cpu_quiesce(void);
 void cpu_before_fork(void);
 
 enum err cpu_elementwise(const struct exec *x);
-#define FAMILY(id, fn) enum err fn(const struct exec *x);
-#include "backend/cpu/families.def"
-#undef FAMILY
+#define OWN(id, word) enum err cpu_##word(const struct exec *x);
+#include "ops/families.def"
 enum err cpu_copy(struct strm *s, const struct be_copy *c);

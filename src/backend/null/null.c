@@ -265,10 +265,14 @@ out:
 /* Views share as they do everywhere; copies are recorded on their own, before the step. */
 static enum err null_common(const struct exec *x)
 {
+    static const be_op_fn common[OP_FAMILY_COUNT] = {
+#define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
+#include "ops/families.def"
+    };
     enum err err;
 
     TRY(check_failure(x));
-    TRY(be_common_families[op_table[x->node->op].family](x));
+    TRY(common[op_table[x->node->op].family](x));
     err = record_step(x, false);
 out:
     return err;
@@ -438,25 +442,9 @@ static void null_describe(FILE *out)
 }
 
 static const be_op_fn null_families[OP_FAMILY_COUNT] = {
-    [OP_FAMILY_DIVMOD] = null_op,
-    [OP_FAMILY_ARANGE] = null_op,
-    [OP_FAMILY_FULL] = null_common,
-    [OP_FAMILY_RANDOM_BITS] = null_op,
-    [OP_FAMILY_VIEW] = null_common,
-    [OP_FAMILY_CONCATENATE] = null_common,
-    [OP_FAMILY_GATHER] = null_op,
-    [OP_FAMILY_PAD] = null_common,
-    [OP_FAMILY_ARG_REDUCE] = null_op,
-    [OP_FAMILY_LOGSUMEXP] = null_op,
-    [OP_FAMILY_REDUCE] = null_op,
-    [OP_FAMILY_SOFTMAX] = null_op,
-    [OP_FAMILY_MATMUL] = null_op,
-    [OP_FAMILY_NORM] = null_op,
-    [OP_FAMILY_ROPE] = null_op,
-    [OP_FAMILY_SDPA] = null_op,
-    [OP_FAMILY_SLICE_UPDATE] = null_common,
-    [OP_FAMILY_DYNAMIC_SLICE] = null_common,
-    [OP_FAMILY_DYNAMIC_SLICE_UPDATE] = null_common,
+#define COMMON(id, ...) [OP_FAMILY_##id] = null_common,
+#define OWN(id, ...) [OP_FAMILY_##id] = null_op,
+#include "ops/families.def"
 };
 
 const struct be be_null = {

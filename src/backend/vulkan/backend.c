@@ -22,10 +22,9 @@
 #include "core/stat.h"
 
 static const be_op_fn families[OP_FAMILY_COUNT] = {
-#define FAMILY(id, fn) [OP_FAMILY_##id] = fn,
-#include "backend/common/families.def"
-#include "backend/vulkan/families.def"
-#undef FAMILY
+#define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
+#define OWN(id, word) [OP_FAMILY_##id] = vk_##word,
+#include "ops/families.def"
 };
 
 static void prepare(void)

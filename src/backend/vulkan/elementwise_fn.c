@@ -19,7 +19,6 @@ static const char *const work_names[WORK_COUNT] = {
 static const char *const op_ids[OP_COUNT] = {
 #define OP(id, ...) [OP_##id] = #id,
 #include "ops/ops.def"
-#undef OP
 };
 
 int work_type(enum dtype t)

@@ -1,4 +1,4 @@
-/* Entry points of the op families on Vulkan, one row of families.def each. */
+/* Entry points of the op families on Vulkan. */
 #pragma once
 
 #include "backend/backend.h"
@@ -8,6 +8,5 @@ enum err vk_elementwise(const struct exec *x);
 /* Strided copy with conversion. */
 enum err vk_copy(struct strm *s, const struct be_copy *c);
 
-#define FAMILY(id, fn) enum err fn(const struct exec *x);
-#include "backend/vulkan/families.def"
-#undef FAMILY
+#define OWN(id, word) enum err vk_##word(const struct exec *x);
+#include "ops/families.def"
