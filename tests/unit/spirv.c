@@ -77,6 +77,8 @@ static enum dtype result_dtype(enum op_id op, enum dtype t)
 {
     if (op == OP_REAL || op == OP_IMAG)
         return DT_FLOAT32;
+    if (op == OP_LOGICAL_NOT) /* whose operand is bool, too, but the kernels do not ask for that */
+        return DT_BOOL;
     return op_table[op].flags & OPF_BOOL_OUT ? DT_BOOL : t;
 }
 
