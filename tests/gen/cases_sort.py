@@ -135,7 +135,34 @@ def scan_values(rng, name, dtype, shape):
     return sample(rng, dtype, shape)
 
 
+def zero_rows():
+    """Signs of zeros: an inclusive scan begins with the first number, an exclusive one with +0. Rows and
+    columns; rows of one chunk of a kernel and of several."""
+    for dtype in FLOATS + ["complex64"]:
+        for n in (1, 3, 5000):
+            x = np.full((n, 2), complex(-0.0, -0.0) if dtype == "complex64" else -0.0)
+            x[2 * n // 3:, 1] *= -1
+            for reverse in (0, 1):
+                ordered = x[::-1] if reverse else x
+                for inclusive in (0, 1):
+                    start = ordered if inclusive else np.concatenate([0 * x[:1] ** 2, ordered[:-1]])
+                    y = np.cumsum(start, 0)
+                    y = y[::-1] if reverse else y
+                    for axis in (0, 1):
+                        values, want = (x, y) if axis == 0 else (x.T, y.T)
+                        yield Row("cumsum", [Arr(cast(values, dtype), dtype)],
+                                  [(cast(want, dtype), dtype)], [axis, reverse, inclusive], BITS)
+    for values in [-0.0], [-0.0, -np.inf], [-np.inf, -0.0]:
+        for dtype in FLOATS:
+            x = np.array([values, values]).T
+            y = np.maximum.accumulate(x)
+            for axis, a, want in (0, x, y), (1, x.T, y.T):
+                yield Row("logcumsumexp", [Arr(cast(a, dtype), dtype)], [(cast(want, dtype), dtype)],
+                          [axis, 0, 1], BITS)
+
+
 def scan_rows(rng):
+    yield from zero_rows()
     modes = [(0, 1), (0, 0), (1, 1), (1, 0)]
     for name in ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"):
         for dtype in ALL:

@@ -34,11 +34,12 @@ typedef void (*scan_fn)(void *out, const void *in, uint32_t n, const struct scan
         }                                                                                          \
     }
 
-/* Extremes keep the first NaN. */
+/* Extremes keep the first NaN. -0 + x is x, so that the first sum is the first number, whose sign a
+ * zero has; an exclusive scan begins with +0. */
 #define SCANS(id, T, WIDE, LOWEST, HIGHEST)                                                        \
     SCAN(max_##id, T, LOWEST, (v > acc || v != v) && acc == acc ? v : acc)                         \
     SCAN(min_##id, T, HIGHEST, (v < acc || v != v) && acc == acc ? v : acc)                        \
-    SCAN(sum_##id, T, 0, (T)((WIDE)acc + (WIDE)v))                                                 \
+    SCAN(sum_##id, T, (T)(p->inclusive ? -0.0 : 0), (T)((WIDE)acc + (WIDE)v))                      \
     SCAN(prod_##id, T, 1, (T)((WIDE)acc * (WIDE)v))
 
 /* Integers wrap around, so they are computed without a sign; 8 and 16 bits fit in 32. */
@@ -59,12 +60,12 @@ static double log_add_exp(double a, double b)
 
     if (isnan(a) || isnan(b))
         return NAN;
-    return isinf(high) ? high : high + log1p(exp(low - high));
+    return isinf(high) || isinf(low) ? high : high + log1p(exp(low - high));
 }
 
 SCAN(lae_F32, float, -INFINITY, (float)log_add_exp((double)acc, (double)v))
 SCAN(lae_F64, double, -INFINITY, log_add_exp(acc, v))
-SCAN(sum_C64, float _Complex, 0, acc + v)
+SCAN(sum_C64, float _Complex, p->inclusive ? CMPLXF(-0.0F, -0.0F) : 0, acc + v)
 SCAN(prod_C64, float _Complex, 1, acc *v)
 SCAN(max_C64, float _Complex, CMPLXF(-INFINITY, -INFINITY),
      !c_isnan(acc) && (c_isnan(v) || c_greater(v, acc)) ? v : acc)
@@ -160,7 +161,7 @@ static void scan_columns(const struct task *t, const char *in, char *out, size_t
             cpu_widen((float *)raw, x, type, n);
             x = raw;
         }
-        if (k == 0)
+        if (k == 0 && t->p.inclusive)
             memcpy(sum, x, n * dt_size(wide));
         else
             combine(sum, sum, x, NULL, n);

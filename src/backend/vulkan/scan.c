@@ -14,7 +14,8 @@ struct pass {
     uint64_t in, out, carry;
     uint64_t rows;
     uint32_t length;
-    bool reverse, inclusive;
+    bool reverse;
+    uint32_t begin;
 };
 
 /* What the kernel accumulates in, which is what totals are. */
@@ -49,7 +50,7 @@ static enum err dispatch(struct vk_enc *e, const struct pass *p, bool is_total)
                            .row_len = p->length,
                            .chunks = (uint32_t)ceil_div(p->length, chunk_length()),
                            .reverse = p->reverse,
-                           .inclusive = p->inclusive };
+                           .begin = p->begin };
     const struct vk_pipe *pipe;
     enum err err;
 
@@ -67,8 +68,11 @@ static enum err carry_in(uint64_t *carry, struct vk_enc *e, const struct pass *p
     enum dtype type = total_dtype(p->type);
     uint32_t chunks = (uint32_t)ceil_div(p->length, chunk_length());
     size_t bytes = p->rows * chunks * dt_size(type);
-    struct pass totals = *p,
-                scan = { .type = type, .kind = p->kind, .rows = p->rows, .length = chunks };
+    struct pass totals = *p, scan = { .type = type,
+                                      .kind = p->kind,
+                                      .rows = p->rows,
+                                      .length = chunks,
+                                      .begin = SCAN_BEGIN_NEUTRAL };
     enum err err;
 
     if (in)
@@ -117,7 +121,7 @@ static enum err encode_in_order(struct vk_enc *e, struct pass *p, const struct a
                            .row_len = p->length,
                            .chunks = 1,
                            .reverse = p->reverse,
-                           .inclusive = p->inclusive };
+                           .begin = p->begin };
     const struct vk_pipe *pipe;
     enum err err;
 
@@ -147,7 +151,7 @@ enum err vk_scan(const struct exec *x)
                       .rows = rows.n,
                       .length = rows.length,
                       .reverse = params->reverse,
-                      .inclusive = params->inclusive };
+                      .begin = params->inclusive ? SCAN_BEGIN_FIRST : SCAN_BEGIN_ZERO };
     err = vk_enc_get(&e, x->strm);
     if (!err)
         err = (in_order ? encode_in_order : encode)(e, &p, rows.in, rows.out);

@@ -479,13 +479,19 @@ struct sort_args {
 #define SCAN_OP_PROD 3
 #define SCAN_OP_LOGADDEXP 4
 #define SCAN_PER_LANE 8 /* elements */
+/* What a scan begins with: its first number, zero (or what there is in its place), or what changes
+ * nothing, not even the sign of a zero. Each result of the latter two is without the number at its
+ * place. */
+#define SCAN_BEGIN_FIRST 0
+#define SCAN_BEGIN_ZERO 1
+#define SCAN_BEGIN_NEUTRAL 2
 struct scan_args {
     A_ADDR in_addr, out_addr; /* out: the result, or one total per chunk */
     A_ADDR carry_addr;        /* what comes before each chunk; 0: nothing */
     A_U64 n_rows;
     A_U32 row_len;
     A_U32 chunks; /* of a row */
-    A_U32 reverse, inclusive;
+    A_U32 reverse, begin;
 };
 
 /* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */

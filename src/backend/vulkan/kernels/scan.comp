@@ -5,6 +5,12 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
+#if DT_IS_FLOAT || DT_IS_COMPLEX
+#include "math.glsl"
+#endif
+#if DT_IS_COMPLEX
+#include "complex.glsl"
+#endif
 
 layout(constant_id = 3) const uint OP = 0u; // enum scan_kind
 layout(constant_id = 4) const bool IS_TOTAL = false;
@@ -13,40 +19,29 @@ layout(constant_id = 5) const uint LANES = 256u; // the workgroup
 ARGS(scan_args);
 BUF(ValBuf, VAL, DT_VAL_BYTES);
 
+// What changes nothing: of sums -0, because -0 + x is x where x is a zero, too.
 #if DT_IS_COMPLEX
 VAL identity()
 {
-    const float infinity = uintBitsToFloat(0x7f800000u);
     switch (OP) {
     case SCAN_OP_MAX:
-        return vec2(-infinity);
+        return vec2(-inf_f32());
     case SCAN_OP_MIN:
-        return vec2(infinity);
+        return vec2(inf_f32());
     case SCAN_OP_PROD:
         return DT_ONE;
     default:
-        return DT_ZERO;
+        return vec2(uintBitsToFloat(SIGN_BIT));
     }
-}
-
-bool is_nan(vec2 v)
-{
-    uvec2 size = floatBitsToUint(v) & 0x7fffffffu;
-    return max(size.x, size.y) > 0x7f800000u;
-}
-
-bool is_less(vec2 a, vec2 b)
-{
-    return a.x < b.x || (a.x == b.x && a.y < b.y);
 }
 
 VAL combine(VAL a, VAL b)
 {
     switch (OP) {
     case SCAN_OP_MAX:
-        return !is_nan(a) && (is_nan(b) || is_less(a, b)) ? b : a;
+        return !is_nan_c64(a) && (is_nan_c64(b) || greater_c64(b, a)) ? b : a;
     case SCAN_OP_MIN:
-        return !is_nan(a) && (is_nan(b) || is_less(b, a)) ? b : a;
+        return !is_nan_c64(a) && (is_nan_c64(b) || greater_c64(a, b)) ? b : a;
     case SCAN_OP_PROD:
         return vec2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
     default:
@@ -66,6 +61,8 @@ VAL identity()
 #if DT_IS_FLOAT
     case SCAN_OP_LOGADDEXP:
         return DT_LOWEST;
+    case SCAN_OP_SUM:
+        return uintBitsToFloat(SIGN_BIT);
 #endif
     default:
         return DT_ZERO;
@@ -73,17 +70,12 @@ VAL identity()
 }
 
 #if DT_IS_FLOAT
-bool is_nan(float v)
-{
-    return (floatBitsToUint(v) & 0x7fffffffu) > 0x7f800000u;
-}
-
 float log_add_exp(float a, float b)
 {
     float high = max(a, b), low = min(a, b);
     if (is_nan(a) || is_nan(b))
-        return uintBitsToFloat(0x7fc00000u);
-    if (isinf(high))
+        return nan_f32();
+    if (is_inf(high) || is_inf(low))
         return high;
     return high + log(1.0 + exp(low - high));
 }
@@ -109,6 +101,18 @@ VAL combine(VAL a, VAL b)
     }
 }
 #endif
+
+// 0 + v. By bits, because a compiler may take v for it.
+VAL from_zero(VAL v)
+{
+#if DT_IS_COMPLEX
+    return vec2(is_zero(v.x) ? 0.0 : v.x, is_zero(v.y) ? 0.0 : v.y);
+#elif DT_IS_FLOAT
+    return is_zero(v) ? 0.0 : v;
+#else
+    return v;
+#endif
+}
 
 shared VAL lane_total[LANES];
 
@@ -156,13 +160,15 @@ void main()
     }
     if (is_given(p.carry_addr))
         sum = combine(AT(ValBuf, p.carry_addr, DT_VAL_BYTES, int64_t(group)), sum);
+    if (OP == SCAN_OP_SUM && p.begin == SCAN_BEGIN_ZERO)
+        sum = from_zero(sum);
     [[unroll]] for (uint i = 0u; i < SCAN_PER_LANE; i++) {
         uint at = first + i;
         uint place = p.reverse != 0u ? p.row_len - 1u - at : at;
         VAL next = combine(sum, v[i]);
         if (at < p.row_len)
             AT(DtBuf, p.out_addr, DT_BYTES, base + int64_t(place)) =
-                dt_store(p.inclusive != 0u ? next : sum);
+                dt_store(p.begin == SCAN_BEGIN_FIRST ? next : sum);
         sum = next;
     }
 }

@@ -20,7 +20,7 @@ void main()
         int64_t place = base + int64_t(p.reverse != 0u ? p.row_len - 1u - at : at);
         VAL v = dt_get(p.in_addr, place);
         VAL next = at == 0u ? v : log_add_exp_c64(sum, v);
-        dt_set(p.out_addr, place, p.inclusive != 0u ? next : sum);
+        dt_set(p.out_addr, place, p.begin == SCAN_BEGIN_FIRST ? next : sum);
         sum = next;
     }
 }
