@@ -398,11 +398,15 @@ int mlx_outer(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_st
 
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
- * few bits, and all of a row are one little-endian bit stream of uint32 words. Modes:
- *   affine  scale * q + bias; 2, 3, 4 (default), 5, 6 or 8 bits in groups of 32, 64 (default) or
- * 128 mxfp4, mxfp8  4- and 8-bit floats in groups of 32 with a power of two as scale (uint8) nvfp4
- * 4-bit floats in groups of 16 with an 8-bit float as scale (uint8) biases are given in affine mode
- * and empty in the others; global_scale (float32, may be empty) is for nvfp4. */
+ * few bits, and all of a row are one little-endian bit stream of uint32 words.
+ *
+ * Modes:
+ * - affine: scale * q + bias; 1, 2, 3, 4 (default), 5, 6 or 8 bits, groups of 32, 64 (default), 128
+ * - mxfp4, mxfp8: 4- and 8-bit floats in groups of 32 with a power of two as scale (uint8)
+ * - nvfp4: 4-bit floats in groups of 16 with an 8-bit float as scale (uint8)
+ *
+ * Biases are given in affine mode and empty in the others; global_scale (float32, may be empty) is
+ * for nvfp4. */
 
 /* A list of the packed words, the scales and, in affine mode, the biases. */
 int mlx_quantize(mlx_vector_array *res, const mlx_array w, mlx_optional_int group_size,
