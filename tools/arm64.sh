@@ -33,30 +33,18 @@ cmake -S . -B "$build/arm64/build" -G Ninja -DMLX_WERROR=ON -DMLX_SPIRV_FROM="$b
     -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.cmake" -DMLX_SYSROOT="$root" "$@" >"$build/arm64/log"
 cmake --build "$build/arm64/build" -j "$jobs"
 
-passed=0
-failed=0
-run() { # ctest options
-    local counts p f
-    counts=$(tools/run_tests.sh "$build/arm64/build" "$@" | tee /dev/stderr |
-        sed -n '$s/[^0-9]\+/ /gp')
-    read -r p f <<<"${counts:-0 1}"
-    passed=$((passed + p))
-    failed=$((failed + f))
-}
-
+. tools/counts.sh
 # The most likely words, so that nothing hangs on the last bit of a number.
 story() { # mlx
     "$1" generate --model models/story-13m-4bit --device cpu --temp 0 --max-tokens 120 \
         --prompt "Tell me a story about a brave little fox"
 }
 
-run -L 'unit|ops|api|cli'
-run -R '^lint_(headers|symbols)$'
+count tools/run_tests.sh "$build/arm64/build" -L 'unit|ops|api|cli'
+count tools/run_tests.sh "$build/arm64/build" -R '^lint_(headers|symbols)$'
 if cmp <(story "$build/mlx" 2>/dev/null) <(story "$build/arm64/build/tests/mlx" 2>/dev/null); then
     passed=$((passed + 1))
 else
-    echo "the story has other words on arm64"
-    failed=$((failed + 1))
+    count_failure "the story has other words on arm64"
 fi
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+end_counts

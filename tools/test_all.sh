@@ -26,24 +26,14 @@ make_preset() { # preset folder [CMake options]
     return 1
 }
 
-passed=0
-failed=0
-# Runs a command whose last line is "N passed, N failed".
-count() {
-    local counts p f
-    counts=$("$@" </dev/null | tee /dev/stderr | sed -n '$s/[^0-9]\+/ /gp')
-    read -r p f <<<"${counts:-0 1}"
-    passed=$((passed + p))
-    failed=$((failed + f))
-}
-
+. tools/counts.sh
 while read -r preset labels; do
     [ -n "$preset" ] || continue
     folder=$build
     if [ "$preset" != dev ]; then
         folder=$build/$preset
         if ! make_preset "$preset" "$folder" "$@"; then
-            failed=$((failed + 1))
+            count_failure "$preset is not tested"
             continue
         fi
     fi
@@ -51,5 +41,4 @@ while read -r preset labels; do
 done <<<"$configurations"
 count tools/drivers.sh "$build" part
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+end_counts

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Unpacks packages of a Debian release, with all that they depend on down to the C library, into
 # FOLDER/root. They come from the mirror that the system's own apt uses; nothing of the system is
-# touched. Fails, with a reason, where that is not possible. Does nothing if the folder is complete.
+# touched. Does nothing if the folder is complete. Fails, with a reason: with 125 where packages cannot be
+# had here, with 1 where something is wrong with them.
 #
 # usage: unpack_debian.sh FOLDER RELEASE ARCHITECTURE PACKAGE...
 set -eu
@@ -13,6 +14,11 @@ fail() {
     exit 1
 }
 
+cannot() {
+    echo "unpack_debian.sh: $*" >&2
+    exit 125
+}
+
 [ $# -ge 4 ] || fail "usage: unpack_debian.sh FOLDER RELEASE ARCHITECTURE PACKAGE..."
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
@@ -21,14 +27,14 @@ architecture=$3
 shift 3
 [ -e "$folder/complete" ] && exit 0
 
-command -v apt-get >/dev/null || fail "no apt-get here"
-command -v dpkg-deb >/dev/null || fail "no dpkg-deb here"
-[ -r "$keyring" ] || fail "no Debian archive keys here"
+command -v apt-get >/dev/null || cannot "no apt-get here"
+command -v dpkg-deb >/dev/null || cannot "no dpkg-deb here"
+[ -r "$keyring" ] || cannot "no Debian archive keys here"
 
 # The Debian mirror of this system: the site whose release file says it is Debian's main archive.
 mirror=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 2>/dev/null |
     awk '$1 == "Debian" && $2 == "Debian" { print $3; exit }')
-[ -n "$mirror" ] || fail "apt knows no Debian mirror here"
+[ -n "$mirror" ] || cannot "apt knows no Debian mirror here"
 
 apt=$folder/apt
 trap 'rm -rf "$apt"' EXIT
@@ -65,9 +71,9 @@ SETTINGS
 
 make_private_apt
 export APT_CONFIG=$apt/apt.conf
-apt-get -qq update || fail "the packages of Debian $release cannot be listed"
+apt-get -qq update || cannot "the packages of Debian $release cannot be listed"
 apt-get -qq install -y --no-install-recommends --download-only "$@" ||
-    fail "the packages of Debian $release cannot be had: $*"
+    cannot "the packages of Debian $release cannot be had: $*"
 
 rm -rf "$folder/root"
 mkdir -p "$folder/root"
