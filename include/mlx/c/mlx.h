@@ -22,6 +22,11 @@
  * Streams. The last argument of an op is the stream it will run on; empty means the default stream
  * of the default device.
  *
+ * Numbers. Subnormal float32 numbers keep their values on the CPU; a GPU whose arithmetic takes
+ * them for zeros (llvmpipe of Mesa 26 is one, of Mesa 25 not) does so in every op that computes
+ * with them, and may do so in comparisons. Copies, abs, negative, sign, ceil, floor and remainders
+ * see them as they are.
+ *
  * Thread-safety: handles may be used by several threads, as long as none writes to the same handle
  * meanwhile. Arrays that are evaluated are shared freely. A stream belongs to the thread that made
  * it, and so does the evaluation of a graph built on it; each thread has its own default streams.
