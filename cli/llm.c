@@ -276,7 +276,7 @@ enum err llm_read_text(struct str *out, const char *text)
     enum err err = ERR_OK;
 
     if (strcmp(text, "-") != 0)
-        return str_add(out, text, strlen(text));
+        return str_add_text(out, text);
     do {
         TRY(VEC_RESERVE(out, 65536));
         got = fread(out->v + out->n, 1, out->cap - out->n, stdin);

@@ -157,11 +157,6 @@ static enum err add_span(struct str *out, struct span t)
     return str_add(out, t.s, t.n);
 }
 
-static enum err add(struct str *out, const char *s)
-{
-    return str_add(out, s, strlen(s));
-}
-
 static bool is_role(const struct chat_msg *m, const char *role)
 {
     return strcmp(m->role, role) == 0;
@@ -187,11 +182,11 @@ static enum err add_im(const struct dialog *d, const char *role, struct span con
 {
     enum err err;
 
-    TRY(add(d->out, IM_START));
-    TRY(add(d->out, role));
-    TRY(add(d->out, "\n"));
+    TRY(str_add_text(d->out, IM_START));
+    TRY(str_add_text(d->out, role));
+    TRY(str_add_text(d->out, "\n"));
     TRY(add_span(d->out, content));
-    TRY(add(d->out, IM_END));
+    TRY(str_add_text(d->out, IM_END));
 out:
     return err;
 }
@@ -202,12 +197,12 @@ static enum err add_tool(const struct dialog *d, size_t i)
     enum err err;
 
     if (i == 0 || !is_role(&d->m[i - 1], "tool"))
-        TRY(add(d->out, IM_START "user"));
-    TRY(add(d->out, "\n<tool_response>\n"));
-    TRY(add(d->out, d->m[i].content));
-    TRY(add(d->out, "\n</tool_response>"));
+        TRY(str_add_text(d->out, IM_START "user"));
+    TRY(str_add_text(d->out, "\n<tool_response>\n"));
+    TRY(str_add_text(d->out, d->m[i].content));
+    TRY(str_add_text(d->out, "\n</tool_response>"));
     if (i + 1 == d->n || !is_role(&d->m[i + 1], "tool"))
-        TRY(add(d->out, IM_END));
+        TRY(str_add_text(d->out, IM_END));
 out:
     return err;
 }
@@ -252,13 +247,13 @@ static enum err add_answer(const struct dialog *d, size_t i, size_t question)
     }
     if (i <= question || (i + 1 < d->n && !thoughts.n))
         return add_im(d, m->role, content);
-    TRY(add(d->out, IM_START));
-    TRY(add(d->out, m->role));
-    TRY(add(d->out, "\n<think>\n"));
+    TRY(str_add_text(d->out, IM_START));
+    TRY(str_add_text(d->out, m->role));
+    TRY(str_add_text(d->out, "\n<think>\n"));
     TRY(add_span(d->out, trim_line_feeds(thoughts, true, true)));
-    TRY(add(d->out, "\n</think>\n\n"));
+    TRY(str_add_text(d->out, "\n</think>\n\n"));
     TRY(add_span(d->out, trim_line_feeds(content, true, false)));
-    TRY(add(d->out, IM_END));
+    TRY(str_add_text(d->out, IM_END));
 out:
     return err;
 }
@@ -292,11 +287,11 @@ static enum err render_chatml(const struct dialog *d)
         TRY(add_chatml(d, i, question));
     if (!d->params->add_generation_prompt)
         return ERR_OK;
-    TRY(add(d->out, IM_START "assistant\n"));
+    TRY(str_add_text(d->out, IM_START "assistant\n"));
     if (c->style->opens_thought)
-        TRY(add(d->out, "<think>\n"));
+        TRY(str_add_text(d->out, "<think>\n"));
     else if (c->style->can_skip_thought && d->params->thinking == CHAT_THINK_OFF)
-        TRY(add(d->out, "<think>\n\n</think>\n\n"));
+        TRY(str_add_text(d->out, "<think>\n\n</think>\n\n"));
 out:
     return err;
 }
@@ -307,9 +302,9 @@ static enum err add_header(const struct dialog *d, const char *role)
 {
     enum err err;
 
-    TRY(add(d->out, "<|start_header_id|>"));
-    TRY(add(d->out, role));
-    TRY(add(d->out, "<|end_header_id|>\n\n"));
+    TRY(str_add_text(d->out, "<|start_header_id|>"));
+    TRY(str_add_text(d->out, role));
+    TRY(str_add_text(d->out, "<|end_header_id|>\n\n"));
 out:
     return err;
 }
@@ -321,15 +316,15 @@ static enum err add_date(const struct dialog *d)
     struct tm tm;
 
     if (d->params->date)
-        return add(d->out, d->params->date);
+        return str_add_text(d->out, d->params->date);
     if (!d->c->style->date_is_today)
-        return add(d->out, d->c->style->date);
+        return str_add_text(d->out, d->c->style->date);
     /* Names of months are English whatever the locale is. */
     static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
     localtime_r(&now, &tm);
     snprintf(today, sizeof today, "%02d %s %d", tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900);
-    return add(d->out, today);
+    return str_add_text(d->out, today);
 }
 
 /* The dates, and the system message if the first one is that. */
@@ -338,14 +333,14 @@ static enum err add_preamble(const struct dialog *d, bool system)
     enum err err;
 
     TRY(add_header(d, "system"));
-    TRY(add(d->out, "Cutting Knowledge Date: "));
-    TRY(add(d->out, d->c->style->cutoff));
-    TRY(add(d->out, "\nToday Date: "));
+    TRY(str_add_text(d->out, "Cutting Knowledge Date: "));
+    TRY(str_add_text(d->out, d->c->style->cutoff));
+    TRY(str_add_text(d->out, "\nToday Date: "));
     TRY(add_date(d));
-    TRY(add(d->out, "\n\n"));
+    TRY(str_add_text(d->out, "\n\n"));
     if (system)
         TRY(add_span(d->out, trim(whole(d->m[0].content))));
-    TRY(add(d->out, "<|eot_id|>"));
+    TRY(str_add_text(d->out, "<|eot_id|>"));
 out:
     return err;
 }
@@ -356,7 +351,7 @@ static enum err render_llama3(const struct dialog *d)
     bool system = dated && is_role(&d->m[0], "system");
     enum err err;
 
-    TRY(add(d->out, d->c->bos));
+    TRY(str_add_text(d->out, d->c->bos));
     if (dated)
         TRY(add_preamble(d, system));
     for (size_t i = system; i < d->n; i++) {
@@ -364,7 +359,7 @@ static enum err render_llama3(const struct dialog *d)
             return refuse_role(d->c, &d->m[i]);
         TRY(add_header(d, d->m[i].role));
         TRY(add_span(d->out, trim(whole(d->m[i].content))));
-        TRY(add(d->out, "<|eot_id|>"));
+        TRY(str_add_text(d->out, "<|eot_id|>"));
     }
     if (d->params->add_generation_prompt || d->c->style->always_prompt)
         TRY(add_header(d, "assistant"));
@@ -392,23 +387,23 @@ static enum err add_llama2(const struct dialog *d, size_t i, bool system)
     enum err err = ERR_OK;
 
     if (is_role(&d->m[i], "assistant")) {
-        TRY(add(d->out, " "));
+        TRY(str_add_text(d->out, " "));
         TRY(add_span(d->out, trim(whole(d->m[i].content))));
-        TRY(add(d->out, " "));
-        TRY(add(d->out, d->c->eos));
+        TRY(str_add_text(d->out, " "));
+        TRY(str_add_text(d->out, d->c->eos));
         goto out;
     }
     if (first) {
-        TRY(add(&content, "<<SYS>>\n"));
-        TRY(add(&content, d->m[0].content));
-        TRY(add(&content, "\n<</SYS>>\n\n"));
+        TRY(str_add_text(&content, "<<SYS>>\n"));
+        TRY(str_add_text(&content, d->m[0].content));
+        TRY(str_add_text(&content, "\n<</SYS>>\n\n"));
     }
-    TRY(add(&content, d->m[i].content));
-    TRY(add(d->out, d->c->bos));
-    TRY(add(d->out, "[INST] "));
+    TRY(str_add_text(&content, d->m[i].content));
+    TRY(str_add_text(d->out, d->c->bos));
+    TRY(str_add_text(d->out, "[INST] "));
     if (content.n)
         TRY(add_span(d->out, trim((struct span){ content.v, content.n })));
-    TRY(add(d->out, " [/INST]"));
+    TRY(str_add_text(d->out, " [/INST]"));
 out:
     VEC_FINI(&content);
     return err;
@@ -431,13 +426,13 @@ static enum err add_question(const struct dialog *d, size_t i, const char *syste
 {
     enum err err;
 
-    TRY(add(d->out, d->c->style->user_open));
+    TRY(str_add_text(d->out, d->c->style->user_open));
     if (system) {
-        TRY(add(d->out, system));
-        TRY(add(d->out, "\n\n"));
+        TRY(str_add_text(d->out, system));
+        TRY(str_add_text(d->out, "\n\n"));
     }
-    TRY(add(d->out, d->m[i].content));
-    TRY(add(d->out, d->c->style->user_close));
+    TRY(str_add_text(d->out, d->m[i].content));
+    TRY(str_add_text(d->out, d->c->style->user_close));
 out:
     return err;
 }
@@ -449,11 +444,11 @@ static enum err add_reply(const struct dialog *d, size_t i)
     enum err err;
 
     if (style->reply_space)
-        TRY(add(d->out, " "));
+        TRY(str_add_text(d->out, " "));
     TRY(add_span(d->out, style->reply_trim ? trim(content) : content));
-    TRY(add(d->out, d->c->eos));
+    TRY(str_add_text(d->out, d->c->eos));
     if (style->reply_space_after)
-        TRY(add(d->out, " "));
+        TRY(str_add_text(d->out, " "));
 out:
     return err;
 }
@@ -469,9 +464,9 @@ static enum err render_mistral_turns(const struct dialog *d)
         } else if (is_role(&d->m[i], "assistant")) {
             TRY(add_reply(d, i));
         } else if (is_role(&d->m[i], "system")) {
-            TRY(add(d->out, d->c->style->system_open));
-            TRY(add(d->out, d->m[i].content));
-            TRY(add(d->out, d->c->style->system_close));
+            TRY(str_add_text(d->out, d->c->style->system_open));
+            TRY(str_add_text(d->out, d->m[i].content));
+            TRY(str_add_text(d->out, d->c->style->system_close));
         } else {
             return refuse_role(d->c, &d->m[i]);
         }
@@ -485,7 +480,7 @@ static enum err render_mistral(const struct dialog *d)
     bool system = d->c->style->place != CHAT_SYSTEM_NONE && is_role(&d->m[0], "system");
     enum err err;
 
-    TRY(add(d->out, d->c->bos));
+    TRY(str_add_text(d->out, d->c->bos));
     if (d->c->style->place == CHAT_SYSTEM_OWN)
         return render_mistral_turns(d);
     TRY(check_turns(d, system));
@@ -508,8 +503,8 @@ static enum err render_plain(const struct dialog *d)
 
     for (size_t i = 0; i < d->n; i++) {
         if (i)
-            TRY(add(d->out, "\n"));
-        TRY(add(d->out, d->m[i].content));
+            TRY(str_add_text(d->out, "\n"));
+        TRY(str_add_text(d->out, d->m[i].content));
     }
 out:
     return err;

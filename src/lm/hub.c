@@ -17,11 +17,6 @@ bool hub_is_name(const char *model)
            *model != '~' && strlen(model) < 200;
 }
 
-static enum err add(struct str *out, const char *text)
-{
-    return str_add(out, text, strlen(text));
-}
-
 /* As huggingface_hub looks for it: the folder itself, or one below that of the tools' settings, or
  * below the user's cache folder. */
 enum err hub_cache(struct str *path)
@@ -39,8 +34,8 @@ enum err hub_cache(struct str *path)
         const char *base = gate_text(places[i].base);
         if (!base)
             continue;
-        TRY(add(path, base));
-        TRY(add(path, places[i].below));
+        TRY(str_add_text(path, base));
+        TRY(str_add_text(path, places[i].below));
         TRY(VEC_PUSH(path, '\0'));
         break;
     }
@@ -55,10 +50,10 @@ static enum err add_folder(struct str *path, const char *name)
     enum err err;
 
     path->n--; /* the zero */
-    TRY(add(path, "/models--"));
+    TRY(str_add_text(path, "/models--"));
     TRY(str_add(path, name, (size_t)(slash - name)));
-    TRY(add(path, "--"));
-    err = add(path, slash + 1);
+    TRY(str_add_text(path, "--"));
+    err = str_add_text(path, slash + 1);
 out:
     return err;
 }
@@ -99,7 +94,7 @@ enum err hub_find(struct str *path, const char *name)
     TRY(read_version(version, &folder));
     if (!version[0])
         goto out;
-    TRY(add(&folder, "/snapshots/"));
+    TRY(str_add_text(&folder, "/snapshots/"));
     TRY(str_add(&folder, version, strlen(version) + 1));
     if (stat(folder.v, &st) == 0 && S_ISDIR(st.st_mode))
         err = str_add(path, folder.v, folder.n);

@@ -16,7 +16,7 @@ struct syntax {
 
 static enum err put(struct syntax *x, const char *s)
 {
-    return str_add(&x->out, s, strlen(s));
+    return str_add_text(&x->out, s);
 }
 
 static enum err copy(struct syntax *x, size_t n)

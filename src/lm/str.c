@@ -13,6 +13,11 @@ enum err str_add(struct str *t, const void *bytes, size_t n)
     return err;
 }
 
+enum err str_add_text(struct str *t, const char *text)
+{
+    return str_add(t, text, strlen(text));
+}
+
 enum err str_add_char(struct str *t, uint32_t cp)
 {
     char bytes[4];

@@ -19,6 +19,8 @@ struct ids {
 };
 
 MUST_CHECK enum err str_add(struct str *t, const void *bytes, size_t n);
+/* The text without its zero. */
+MUST_CHECK enum err str_add_text(struct str *t, const char *text);
 MUST_CHECK enum err str_add_char(struct str *t, uint32_t cp);
 /* Appends with U+FFFD in place of what is not UTF-8: one for every maximal part of a sequence. */
 MUST_CHECK enum err str_add_lossy(struct str *t, const char *bytes, size_t n);

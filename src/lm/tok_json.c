@@ -76,7 +76,7 @@ enum err tok_read_text(struct str *out, struct json v, const char *key)
     TRY(json_get_string(&s, v, key));
     if (strlen(s) > TOK_TEXT_MAX)
         return json_fail(json_find(v, key), "a text of more than %zu bytes", TOK_TEXT_MAX);
-    TRY(str_add(out, s, strlen(s)));
+    TRY(str_add_text(out, s));
 out:
     return err;
 }
@@ -226,7 +226,7 @@ static enum err read_added(struct tok *t, struct json v)
     token.id = vocab_find(&t->bpe.vocab, content, strlen(content));
     if (token.id < 0)
         token.id = (int32_t)id;
-    TRY(str_add(&token.content, content, strlen(content)));
+    TRY(str_add_text(&token.content, content));
     return tok_at(v, added_add(&t->added, token));
 out:
     return err;

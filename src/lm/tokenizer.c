@@ -95,7 +95,7 @@ enum err tok_add_special(struct tok *t, const char *content)
 
     if (token.id < 0 || vocab_find(&t->added.names, content, strlen(content)) >= 0)
         return ERR_OK;
-    TRY(str_add(&token.content, content, strlen(content)));
+    TRY(str_add_text(&token.content, content));
     return added_add(&t->added, token);
 out:
     return err;
