@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "core/gate.h"
 #include "core/mem.h"
 
 /* A version is the hash of a commit. */
 #define MAX_VERSION 64
+/* Bytes of a file that holds one. */
+#define MAX_REF 4096
 
 bool hub_is_name(const char *model)
 {
@@ -62,21 +65,20 @@ out:
 static enum err read_version(char *version, struct str *folder)
 {
     static const char ref[] = "/refs/main";
-    size_t n = folder->n;
-    struct stat st;
-    FILE *f = NULL;
+    size_t n = folder->n, got;
+    char *text = NULL;
     enum err err;
 
     version[0] = 0;
     TRY(str_add(folder, ref, sizeof ref));
-    if (stat(folder->v, &st) == 0 && S_ISREG(st.st_mode) && (f = fopen(folder->v, "r"))) {
-        size_t got = fread(version, 1, MAX_VERSION, f);
-        version[got] = 0;
-        version[strspn(version, "0123456789abcdef")] = 0;
-        fclose(f);
-    }
+    err = file_read(&text, &got, folder->v, MAX_REF);
     folder->n = n;
+    if (err == ERR_OK)
+        snprintf(version, MAX_VERSION + 1, "%.*s", (int)strspn(text, "0123456789abcdef"), text);
+    else if (err == ERR_RUNTIME) /* what cannot be read names none */
+        err = ERR_OK;
 out:
+    mem_free(text);
     return err;
 }
 
