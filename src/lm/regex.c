@@ -270,11 +270,10 @@ enum err rx_next(struct rx_iter *it, bool *found)
         /* \K sets the beginning, and in a lookaround that is reached through a group it may do so
          * anywhere. */
         if (span[0] > span[1] || span[1] > it->n || span[0] < it->last)
-            return err_set(
-                ERR_UNSUPPORTED,
-                "pattern of the tokenizer: a match from %zu to %zu, behind one that ends "
-                "at %zu, is none",
-                (size_t)span[0], (size_t)span[1], it->last);
+            return err_set(ERR_UNSUPPORTED,
+                           "pattern of the tokenizer: its \\K makes a match begin behind its end "
+                           "or within the one before (bytes %zu to %zu)",
+                           (size_t)span[0], (size_t)span[1]);
         if (span[0] == span[1] && it->matched && it->last == span[1]) {
             *found = false;
             it->at += it->at < it->n ? u8_length(it->s[it->at]) : 1;
