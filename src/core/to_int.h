@@ -6,8 +6,9 @@
 
 #include "core/common.h"
 
-/* A float has no number between -2^31 - 1 and -2^31, where the first test is one of >=: what it
- * then leaves out is the lowest number itself. */
+/* As a double -2^31 - 1 is exact, and whatever is above it is cut to a number that fits. As a float
+ * it is rounded to -2^31, which the test leaves out; the result for it is that number all the same.
+ */
 #define TO_INT_FUNCTIONS(from, type)                                                               \
     static inline int32_t from##_to_int32(type v)                                                  \
     {                                                                                              \
