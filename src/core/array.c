@@ -2,6 +2,7 @@
 
 #include "backend/backend.h"
 #include "core/eval.h"
+#include "core/hash.h"
 #include "core/memory.h"
 #include "core/process.h"
 #include "core/tape.h"
@@ -111,6 +112,7 @@ enum err node_new(struct arr **outs, const struct node_params *p)
     n->n_in = (int32_t)p->n_in;
     n->n_out = (int32_t)p->n_out;
     n->strm = p->strm;
+    n->state = op_state_ref(p->state);
     n->params_size = (uint32_t)params_size;
     n->bytes = (uint32_t)MIN(b.size, UINT32_MAX);
     n->params = base + b.params;
@@ -259,6 +261,7 @@ static void arr_free(struct arr *a)
                 dropped(n->in[i], &dead);
         for (int i = 0; i < n->n_out; i++)
             release_storage(&n->out[i]);
+        op_state_unref(&n->state);
         mem_pool_free(n, n->bytes);
     }
 }
@@ -301,9 +304,26 @@ void node_detach(struct node *n)
     int n_in = n->n_in;
 
     n->op = OP_NONE;
+    op_state_unref(&n->state);
     n->n_in = 0;
     for (int i = 0; i < n_in; i++)
         arr_unref(&n->in[i]);
+}
+
+uint64_t node_params_hash(const struct node *n)
+{
+    uint64_t h = hash_bytes(HASH_SEED, n->params, n->params_size);
+
+    return n->state ? hash_mix(h, n->state->class->hash(n->state)) : h;
+}
+
+const char *node_params_print(const struct node *n, char *buf, size_t size)
+{
+    op_params_print((enum op_params_id)op_table[n->op].params, n->params, buf, size);
+    size_t used = strlen(buf);
+    if (n->state)
+        n->state->class->print(n->state, buf + used, size - used);
+    return buf;
 }
 
 /* ---- reading ---- */

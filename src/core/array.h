@@ -10,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/err.h"
 #include "core/mem.h"
+#include "core/op_state.h"
 #include "core/shape.h"
 
 struct be;
@@ -98,20 +99,26 @@ struct node {
     uint16_t op; /* enum op_id; OP_NONE: leaf or detached */
     int32_t n_in, n_out;
     uint32_t params_size;
-    uint32_t bytes;    /* of the node with all that is embedded */
-    struct strm *strm; /* borrowed: streams live for the process */
-    void *params;      /* padding-free struct of the op, in the node's allocation */
-    struct arr **in;   /* owned references */
-    struct arr *out;   /* n_out embedded arrays */
-    struct node *link; /* work list of the iterative free */
-    uint64_t mark;     /* eval's scratch: epoch and index of the walk in progress */
+    uint32_t bytes;         /* of the node with all that is embedded */
+    struct strm *strm;      /* borrowed: streams live for the process */
+    void *params;           /* padding-free struct of the op, in the node's allocation */
+    struct op_state *state; /* owned, NULL for most ops */
+    struct arr **in;        /* owned references */
+    struct arr *out;        /* n_out embedded arrays */
+    struct node *link;      /* work list of the iterative free */
+    uint64_t mark;          /* eval's scratch: epoch and index of the walk in progress */
 };
 
-/* Whether two nodes of one op have equal parameters. */
+/* Whether two nodes of one op have equal parameters and states. */
 static inline bool node_same_params(const struct node *a, const struct node *b)
 {
-    return a->params_size == b->params_size && memcmp(a->params, b->params, a->params_size) == 0;
+    return a->params_size == b->params_size && memcmp(a->params, b->params, a->params_size) == 0 &&
+           op_state_equal(a->state, b->state);
 }
+/* Equal where node_same_params is true. */
+uint64_t node_params_hash(const struct node *n);
+/* The parameters as text, then the state. Returns buf. */
+const char *node_params_print(const struct node *n, char *buf, size_t size);
 
 struct out_desc {
     struct shp shape;
@@ -128,7 +135,8 @@ struct node_params {
     struct arr *const *in;
     struct arr **given; /* instead of in */
     size_t n_in;
-    const void *params; /* the op's struct, or NULL */
+    const void *params;     /* the op's struct, or NULL */
+    struct op_state *state; /* the node takes its own reference; may be NULL */
     const struct out_desc *out;
     size_t n_out;
 };
@@ -248,5 +256,5 @@ void node_unpin(struct node *n);
 /* Takes back the storage of outputs that were not evaluated after all: they are as node_new made
  * them. */
 void node_reset(struct node *n);
-/* Forgets op, params and inputs: the outputs become leaves. */
+/* Forgets op, state and inputs: the outputs become leaves. */
 void node_detach(struct node *n);

@@ -105,7 +105,7 @@ static enum err make_key(struct plan_run *r)
         if (info->fusable)
             *word++ = shape_hash(&n->out[0]);
         if (n->op == OP_QUANTIZED_MATMUL) /* products of one group are of one kind */
-            *word++ = hash_bytes(HASH_SEED, n->params, n->params_size);
+            *word++ = node_params_hash(n);
         for (int a = 0; a < n->n_in; a++)
             *word++ = source_word(r, *edge++, n->in[a]);
         r->key.n = (size_t)(word - r->key.v);
