@@ -4,7 +4,7 @@
 #include "core/gate.h"
 #include "core/stream.h"
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 #define NAME "scaled_dot_product_attention"
 

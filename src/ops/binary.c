@@ -1,5 +1,5 @@
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- dtypes ---- */
 

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 static enum err full_of(struct arr **out, struct arr *vals, const struct shp *shape, enum dtype t,
                         struct strm *s)

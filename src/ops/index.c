@@ -1,6 +1,6 @@
 /* Gathering by index arrays. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* Index arrays of one shape and of integers, each along an axis of its own. */
 static enum err check_indices(const struct infer_call *c)

@@ -1,7 +1,7 @@
 #include "core/load.h"
 
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 enum err op_infer_load(struct infer_call *c)
 {

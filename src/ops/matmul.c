@@ -1,6 +1,6 @@
 /* Matrix products. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 static int32_t dim_from_end(const struct arr *a, int i)
 {

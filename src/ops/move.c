@@ -1,6 +1,6 @@
 /* Ops that move elements: concatenation, repetition, padding. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- concatenation ---- */
 

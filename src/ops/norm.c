@@ -2,7 +2,7 @@
 #include "core/gate.h"
 #include "core/stream.h"
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 struct norm {
     const char *name;

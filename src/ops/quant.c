@@ -1,6 +1,6 @@
 /* Packing numbers into few bits, and products with packed matrices. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 #include <stdio.h>
 

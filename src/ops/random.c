@@ -6,7 +6,7 @@
 
 #include "core/stream.h"
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 enum err ops_random_key(struct arr **out, uint64_t seed)
 {

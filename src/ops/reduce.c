@@ -1,6 +1,6 @@
 /* Reductions that are nodes of their own. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 #define NONE (-1)
 

@@ -1,6 +1,6 @@
 /* Rotary position encoding. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 static enum err check_input(const struct arr *x)
 {

@@ -1,6 +1,6 @@
 /* Running sums, products, extremes along an axis. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 enum err op_infer_scan(struct infer_call *c)
 {

@@ -1,6 +1,6 @@
 /* Slices and splits. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- what the results are ---- */
 

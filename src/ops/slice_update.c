@@ -1,6 +1,6 @@
 /* Updates of slices, and slices that start where an array says. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- fixed regions ---- */
 

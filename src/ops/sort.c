@@ -1,6 +1,6 @@
 /* Sorting along an axis, and what is made of it. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 static enum err infer_sorted(struct infer_call *c, int32_t axis, bool is_arg)
 {

@@ -1,6 +1,6 @@
 /* Reductions made of others: mean, variance, softmax, logsumexp. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 enum err op_infer_softmax(struct infer_call *c)
 {

@@ -1,4 +1,4 @@
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* The words of the rows in ops.def. */
 #define FUSE OPF_FUSE

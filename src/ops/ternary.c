@@ -1,7 +1,7 @@
 #include <float.h>
 
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 enum err op_infer_select(struct infer_call *c)
 {

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- dtypes ---- */
 

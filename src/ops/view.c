@@ -1,6 +1,6 @@
 /* Views: other shapes and orders of the same elements. */
 #include "ops/build.h"
-#include "ops/infer.h"
+#include "ops/rules.h"
 
 /* ---- what the results are ---- */
 

@@ -1,5 +1,6 @@
-/* Infer rules of more than one family. */
-#include "ops/infer.h"
+/* Rules of more than one family, and what rules share. */
+#include "ops/rules.h"
+#include "ops/build.h"
 
 #define PARAMS_TEXT_MAX 256
 
@@ -40,5 +41,22 @@ enum err op_infer_astype(struct infer_call *c)
 
     infer_like(c, c->in[0]);
     c->out[0].dtype = (enum dtype)p->dtype;
+    return ERR_OK;
+}
+
+/* ---- transforms ---- */
+
+enum err op_no_rule(enum op_id op, const char *rule)
+{
+    return err_set(ERR_UNSUPPORTED, "[%s] No %s for these parameters or inputs.", op_name(op),
+                   rule);
+}
+
+enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm *s)
+{
+    if (part[0] && part[1])
+        return ops_binary(out, OP_ADD, part[0], part[1], s);
+    if (part[0] || part[1])
+        return ops_same(out, part[0] ? part[0] : part[1]);
     return ERR_OK;
 }

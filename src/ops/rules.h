@@ -1,11 +1,16 @@
-/* Infer rules: what they share. Private to ops. */
+/* The rules of ops.def, and what they share. Private to ops. */
 #pragma once
 
 #include "core/op_call.h"
 
-#define OP(id, name, family, params, least, most, flags, infer, ...)                               \
-    enum err op_infer_##infer(struct infer_call *c);
+#define OP(id, name, family, params, least, most, flags, infer, vjp, jvp, vmap)                    \
+    enum err op_infer_##infer(struct infer_call *c);                                               \
+    enum err op_vjp_##vjp(struct vjp_call *c);                                                     \
+    enum err op_jvp_##jvp(struct jvp_call *c);                                                     \
+    enum err op_vmap_##vmap(struct vmap_call *c);
 #include "ops/ops.def"
+
+/* ---- infer ---- */
 
 /* The error for what no constructor makes. */
 enum err infer_unfit(const struct infer_call *c);
@@ -31,3 +36,10 @@ static inline bool infer_has_axis(const struct arr *a, int32_t axis)
 bool infer_is_set(const int32_t *v, int n, int end);
 /* Whether numbers can be the dimensions of an array. */
 bool infer_is_shape(const int32_t *v, int n);
+
+/* ---- transforms ---- */
+
+/* ERR_UNSUPPORTED: the op has such a rule, but not for these parameters or inputs. */
+enum err op_no_rule(enum op_id op, const char *rule);
+/* The sum of what is there of two; NULL if nothing is. */
+MUST_CHECK enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm *s);

@@ -1,0 +1,266 @@
+/* Ops over a batch: most of them have the batch as their first axis, wherever it came from. */
+#include "ops/build.h"
+#include "ops/rules.h"
+
+/* ---- batches in front ---- */
+
+static int32_t batch_size(const struct vmap_call *c)
+{
+    size_t i = 0;
+
+    while (c->axis[i] == VMAP_NONE)
+        i++;
+    return c->f.in[i]->shape[c->axis[i]];
+}
+
+/* An input with the batch in front: its axis moved there or, where it has none, copies. */
+static enum err front(struct arr **out, const struct vmap_call *c, size_t i)
+{
+    struct arr *a = c->f.in[i];
+    struct shp to = { .ndim = a->ndim + 1, .d = { batch_size(c) } };
+
+    if (c->axis[i] != VMAP_NONE)
+        return ops_moveaxis(out, a, c->axis[i], 0, c->f.strm);
+    if (to.ndim > SHP_MAX)
+        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
+    for (int k = 0; k < a->ndim; k++)
+        to.d[k + 1] = a->shape[k];
+    return ops_broadcast_to(out, a, shp_ints(&to), c->f.strm);
+}
+
+/* Inputs from `first` on, all in this form. On failure none. */
+static enum err fronts(struct arr **in, const struct vmap_call *c, size_t first)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = first; i < c->f.n_in; i++)
+        TRY(front(&in[i], c, i));
+out:
+    if (err)
+        arr_unref_all(in + first, c->f.n_in - first);
+    return err;
+}
+
+/* The op with other parameters over inputs with the batch in front. */
+static enum err over_fronts(struct vmap_call *c, const void *params)
+{
+    struct arr *in[4] = { NULL };
+    enum err err;
+
+    c->out_axis[0] = 0;
+    TRY(fronts(in, c, 0));
+    err = ops_make_of(&c->result[0], c->f.op, params, (struct given){ in, c->f.n_in }, c->f.strm);
+out:
+    arr_unref_all(in, c->f.n_in);
+    return err;
+}
+
+/* ---- rules ---- */
+
+enum err op_vmap_elementwise(struct vmap_call *c)
+{
+    bool is_aligned = true;
+
+    for (size_t i = 1; i < c->f.n_in; i++)
+        is_aligned &= c->axis[i] == c->axis[0];
+    if (!is_aligned)
+        return over_fronts(c, c->f.params);
+    c->out_axis[0] = c->axis[0];
+    return ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ c->f.in, c->f.n_in },
+                    c->f.strm);
+}
+
+enum err op_vmap_softmax(struct vmap_call *c)
+{
+    return over_fronts(c, c->f.params);
+}
+
+enum err op_vmap_matmul(struct vmap_call *c)
+{
+    return over_fronts(c, c->f.params);
+}
+
+/* One draw for each key. */
+enum err op_vmap_random_bits(struct vmap_call *c)
+{
+    return over_fronts(c, c->f.params);
+}
+
+enum err op_vmap_reduce(struct vmap_call *c)
+{
+    const struct reduce_params *from = c->f.params;
+    struct reduce_params p = { .kind = from->kind, .n = from->n };
+
+    for (int i = 0; i < p.n; i++)
+        p.axis[i] = from->axis[i] + 1;
+    return over_fronts(c, &p);
+}
+
+enum err op_vmap_slice_update(struct vmap_call *c)
+{
+    const struct slice_update_params *from = c->f.params;
+    struct slice_update_params p = { .kind = from->kind, .region.n = from->region.n + 1 };
+
+    if (p.region.n > SHP_MAX)
+        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
+    p.region.d[0].stop = batch_size(c);
+    p.region.d[0].step = 1;
+    for (int i = 1; i < p.region.n; i++)
+        p.region.d[i] = from->region.d[i - 1];
+    return over_fronts(c, &p);
+}
+
+/* ---- gather ---- */
+
+/* The number of each element of the batch, as an index array like those of c. */
+static enum err batch_numbers(struct arr **out, const struct vmap_call *c, struct arr *like)
+{
+    int32_t n = batch_size(c), shape[SHP_MAX];
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(ops_arange(&x, &(struct arange_params){ 0, n, 1 }, DT_INT32, c->f.strm));
+    for (int i = 0; i < like->ndim; i++)
+        shape[i] = i ? 1 : n;
+    STEP(x, ops_reshape(&next, x, (struct ints){ shape, like->ndim }, c->f.strm));
+    err = ops_broadcast_to(out, x, shape_of(like), c->f.strm);
+out:
+    arr_unref(&x);
+    return err;
+}
+
+/* Parameters for a source with one axis more in front, of which slices take size elements; the
+ * first `extra` index arrays are along it. */
+static struct gather_params gather_behind(const struct gather_params *from, int32_t size, int extra)
+{
+    struct gather_params p = { .n_axes = from->n_axes + extra, .n = from->n + 1 };
+
+    for (int i = 0; i < from->n_axes; i++)
+        p.d[i + extra].axis = from->d[i].axis + 1;
+    p.d[0].size = size;
+    for (int i = 0; i < from->n; i++)
+        p.d[i + 1].size = from->d[i].size;
+    return p;
+}
+
+/* Every slice takes all of the batch, which ends up behind the dimensions of the indices. */
+static enum err gather_of_batch(struct vmap_call *c)
+{
+    struct gather_params p = gather_behind(c->f.params, batch_size(c), 0);
+    struct arr *in[SHP_MAX + 1];
+    struct arr *src = NULL;
+    enum err err;
+
+    memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
+    TRY(front(&src, c, 0));
+    in[0] = src;
+    c->out_axis[0] = c->f.n_in > 1 ? in[1]->ndim : 0;
+    err = ops_make(&c->result[0], c->f.op, &p, (struct arrs){ in, c->f.n_in }, c->f.strm);
+out:
+    arr_unref(&src);
+    return err;
+}
+
+/* Indices of a batch into a source that may have one, too: each into its own. */
+static enum err gather_by_batch(struct vmap_call *c)
+{
+    struct gather_params p = gather_behind(c->f.params, 1, 1);
+    bool has_batch = c->axis[0] != VMAP_NONE;
+    struct arr *in[SHP_MAX + 2] = { NULL }, *r = NULL;
+    enum err err;
+
+    c->out_axis[0] = 0;
+    TRY(fronts(in + 1, c, 1));
+    if (!has_batch) {
+        in[1] = arr_ref(c->f.in[0]);
+        TRY(ops_make_of(&r, c->f.op, c->f.params, (struct given){ in + 1, c->f.n_in }, c->f.strm));
+    } else {
+        TRY(front(&in[0], c, 0));
+        TRY(batch_numbers(&in[1], c, in[2]));
+        int32_t single = in[1]->ndim;
+        TRY(ops_make_of(&r, c->f.op, &p, (struct given){ in, c->f.n_in + 1 }, c->f.strm));
+        STEP(r, ops_squeeze(&next, r, (struct ints){ &single, 1 }, c->f.strm));
+    }
+    arr_move(&c->result[0], &r);
+out:
+    arr_unref_all(in, ARRAY_LEN(in));
+    arr_unref(&r);
+    return err;
+}
+
+enum err op_vmap_gather(struct vmap_call *c)
+{
+    const struct gather_params *p = c->f.params;
+    bool has_indices = false;
+
+    for (size_t i = 1; i < c->f.n_in; i++)
+        has_indices |= c->axis[i] != VMAP_NONE;
+    if (p->n == SHP_MAX)
+        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
+    return has_indices ? gather_by_batch(c) : gather_of_batch(c);
+}
+
+/* ---- packed matrices ---- */
+
+/* a with its last two dimensions, behind those that x has before its own. */
+static enum err batch_like(struct arr **a, const struct arr *x, struct strm *s)
+{
+    struct shp to;
+    int32_t axes[SHP_MAX];
+    size_t n = (size_t)(x->ndim - (*a)->ndim);
+    enum err err;
+
+    for (size_t i = 0; i < n; i++)
+        axes[i] = (int32_t)i + 1;
+    arr_shape(&to, x);
+    for (int i = 1; i <= 2; i++)
+        to.d[to.ndim - i] = (*a)->shape[(*a)->ndim - i];
+    STEP(*a, ops_expand_dims(&next, *a, (struct ints){ axes, n }, s));
+    STEP(*a, ops_broadcast_to(&next, *a, shp_ints(&to), s));
+out:
+    return err;
+}
+
+/* Every matrix has a batch as x has it; a vector becomes a row meanwhile. */
+static enum err packed_batches(struct vmap_call *c)
+{
+    static const int32_t row = 1;
+    bool is_vector = c->f.in[0]->ndim - (c->axis[0] != VMAP_NONE) == 1;
+    struct arr *in[4] = { NULL }, *r = NULL;
+    enum err err;
+
+    TRY(fronts(in, c, 0));
+    if (is_vector)
+        STEP(in[0], ops_expand_dims(&next, in[0], (struct ints){ &row, 1 }, c->f.strm));
+    for (size_t i = 1; i < c->f.n_in; i++)
+        TRY(in[i]->ndim > in[0]->ndim ? op_no_rule(c->f.op, "vmap")
+                                      : batch_like(&in[i], in[0], c->f.strm));
+    TRY(ops_make_of(&r, c->f.op, c->f.params, (struct given){ in, c->f.n_in }, c->f.strm));
+    if (is_vector)
+        STEP(r, ops_squeeze(&next, r, (struct ints){ &row, 1 }, c->f.strm));
+    arr_move(&c->result[0], &r);
+out:
+    arr_unref_all(in, 4);
+    arr_unref(&r);
+    return err;
+}
+
+enum err op_vmap_quantized_matmul(struct vmap_call *c)
+{
+    struct arr *in[4], *x = NULL;
+    bool is_shared = c->f.in[1]->ndim == 2;
+    enum err err;
+
+    c->out_axis[0] = 0;
+    for (size_t i = 1; i < c->f.n_in; i++)
+        is_shared &= c->axis[i] == VMAP_NONE;
+    if (!is_shared)
+        return packed_batches(c);
+    memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
+    TRY(front(&x, c, 0));
+    in[0] = x;
+    err = ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ in, c->f.n_in }, c->f.strm);
+out:
+    arr_unref(&x);
+    return err;
+}
