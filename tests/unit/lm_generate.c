@@ -118,11 +118,11 @@ struct breaking {
 /* Every logit is this number from now on. */
 static void break_model(struct breaking *b, double value)
 {
-    struct ints shape = { b->model->norm->shape, (size_t)b->model->norm->ndim };
-    enum dtype t = (enum dtype)b->model->norm->dtype;
+    struct arr *norm = b->model->norm, *broken = NULL;
 
+    assert_ok(ops_fill_like(&broken, norm, value, (enum dtype)norm->dtype, b->stream));
     arr_unref(&b->model->norm);
-    assert_ok(ops_fill(&b->model->norm, shape, value, t, b->stream));
+    b->model->norm = broken;
 }
 
 static bool count_token(int32_t id, void *data)
