@@ -1,16 +1,8 @@
 #include "ops/build.h"
+#include "ops/dtype_rules.h"
 #include "ops/rules.h"
 
 /* ---- dtypes ---- */
-
-enum { /* rules of ops.def, after promotion */
-       ANY = 0,
-       TO_FLOAT = 1,
-       TO_BOOL = 2,
-       NO_COMPLEX = 4,
-       BITS = 8,
-       SHIFT = 16,
-};
 
 static const struct {
     const char *name;

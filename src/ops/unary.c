@@ -1,19 +1,10 @@
 #include <math.h>
 
 #include "ops/build.h"
+#include "ops/dtype_rules.h"
 #include "ops/rules.h"
 
 /* ---- dtypes ---- */
-
-enum { /* rules of ops.def */
-       ANY = 0,
-       TO_FLOAT = 1,
-       TO_BOOL = 2,
-       NO_BOOL = 4,
-       NO_COMPLEX = 8,
-       BITS = 16,
-       PART = 32,
-};
 
 static const struct {
     const char *name;
