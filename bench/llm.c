@@ -109,6 +109,7 @@ static enum err step(struct arr **token, struct subject *s, struct arr *tokens, 
     enum err err;
 
     TRY(generate_step(&next, &g, tokens, NULL));
+    arr_unref(&next.logits);
     *token = next.token;
     err = eval_arrays(token, 1, true);
 out:

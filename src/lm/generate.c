@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/stream.h"
 
-/* Steps between two whose logits are looked at: each look costs a kernel and a read. */
+/* Steps between two whose logits the host looks at: each look costs a copy of them. */
 #define STEPS_PER_LOOK 16
 
 static double seconds_since(int64_t ns)
@@ -115,32 +115,26 @@ enum err generate_step(struct lm_step *out, const struct lm_generation *g, struc
         return err;
     graph_begin(&graph, g->stream);
     logits = logits ? graph_own(&graph, logits, err) : build_logits(&graph, g, tokens);
+    graph_keep(&graph, &out->logits, logits);
     logits = sample_penalised(&graph, g->sampling, logits, recent);
     graph_keep(&graph, &out->token, sample(&graph, g->sampling, logits));
     if (g->on_logprobs)
         graph_keep(&graph, &out->logprobs, sample_logprobs(&graph, logits));
-    if (out->wants_peak)
-        graph_keep(&graph, &out->peak, sample_peak(&graph, logits));
     return graph_end(&graph);
 }
 
 static void step_drop(struct lm_step *s)
 {
     arr_unref(&s->token);
+    arr_unref(&s->logits);
     arr_unref(&s->logprobs);
-    arr_unref(&s->peak);
 }
 
 static enum err step_eval(const struct lm_step *s)
 {
-    struct arr *arrays[3] = { s->token };
-    size_t n = 1;
+    struct arr *arrays[] = { s->token, s->logits, s->logprobs };
 
-    if (s->logprobs)
-        arrays[n++] = s->logprobs;
-    if (s->peak)
-        arrays[n++] = s->peak;
-    return eval_arrays(arrays, n, true);
+    return eval_arrays(arrays, s->logprobs ? 3 : 2, true);
 }
 
 /* The tokens that a repetition penalty looks at: host side, because they are few and known but for
@@ -224,13 +218,15 @@ static enum err no_numbers(void)
                             "weights damaged?");
 }
 
+/* What is still on its way is not waited for. */
 static enum err check_logits(const struct lm_step *step)
 {
+    const struct arr *logits = step->logits;
     const void *p;
     enum err err;
 
-    TRY(arr_host(&p, step->peak));
-    if (!isfinite(*(const float *)p))
+    TRY(arr_host(&p, step->logits));
+    if (!sample_has_numbers(p, logits->size, (enum dtype)logits->dtype))
         err = no_numbers();
 out:
     return err;
@@ -241,8 +237,6 @@ static enum err read_token(int32_t *id, const struct lm_step *step, int32_t voca
     const void *p;
     enum err err;
 
-    if (step->peak)
-        TRY(check_logits(step));
     TRY(arr_host(&p, step->token));
     *id = *(const int32_t *)p;
     if (*id < 0 || *id >= vocab)
@@ -323,12 +317,16 @@ static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g,
     enum err err = ERR_OK;
 
     for (int32_t n = 0; step->token; n++) {
-        struct lm_step next = { .wants_peak = (n + 1) % STEPS_PER_LOOK == 0 };
-        bool go_on = true;
+        struct lm_step next = { 0 };
+        bool looks = n % STEPS_PER_LOOK == 0, go_on = true;
 
         if (n + 1 < g->max_tokens && start + n < g->model->config.context)
             TRY(submit(&next, g, step->token, h));
-        err = give_step(st, g, step, h, &go_on);
+        err = looks ? check_logits(step) : ERR_OK;
+        if (!err)
+            err = give_step(st, g, step, h, &go_on);
+        if (!err && !looks && !(go_on && next.token))
+            err = check_logits(step);
         step_drop(step);
         *step = next;
         TRY(err);
@@ -359,7 +357,7 @@ static enum err give_up(const struct lm_generation *g, enum err err)
 enum err generate(struct lm_stats *st, const struct lm_generation *g)
 {
     struct history h = { 0 };
-    struct lm_step step = { .wants_peak = true };
+    struct lm_step step = { 0 };
     int64_t began = clock_ns();
     bool go_on = true;
     enum err err;

@@ -182,9 +182,31 @@ struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *
     return graph_own(g, token, err);
 }
 
-struct arr *sample_peak(struct lm_graph *g, struct arr *logits)
+/* Float16 or bfloat16, whose +inf has these bits. */
+static bool halves_have_numbers(const uint16_t *v, size_t n, unsigned infinity)
 {
-    return g_astype(g, last_axis(g, REDUCE_MAX, logits), DT_FLOAT32);
+    unsigned has_number = 0, has_other = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned size = v[i] & 0x7fffU;
+        has_other |= (unsigned)(size > infinity) | (unsigned)(v[i] == infinity);
+        has_number |= size < infinity;
+    }
+    return has_number && !has_other;
+}
+
+bool sample_has_numbers(const void *logits, size_t n, enum dtype t)
+{
+    unsigned has_number = 0, has_other = 0;
+    const float *v = logits;
+
+    if (t != DT_FLOAT32)
+        return halves_have_numbers(logits, n, t == DT_FLOAT16 ? 0x7c00 : 0x7f80);
+    for (size_t i = 0; i < n; i++) {
+        has_other |= !(v[i] <= FLT_MAX);
+        has_number |= v[i] >= -FLT_MAX;
+    }
+    return has_number && !has_other;
 }
 
 struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits)

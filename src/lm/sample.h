@@ -20,7 +20,8 @@ struct arr *sample_penalised(struct lm_graph *g, const struct lm_sampling *s, st
                              struct arr *recent);
 /* A token [1] for such logits. Draws from the thread's random sequence. */
 struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits);
-/* The greatest of such logits [1], in float32; NaN if there is one. */
-struct arr *sample_peak(struct lm_graph *g, struct arr *logits);
+/* Whether a token can be chosen from n logits, float32, float16 or bfloat16: there is a number
+ * among them, and none is NaN or +inf. */
+bool sample_has_numbers(const void *logits, size_t n, enum dtype t);
 /* The logarithms of the probabilities [1, vocab] of such logits, in float32. */
 struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits);

@@ -113,6 +113,7 @@ struct breaking {
     struct lm_model *model;
     struct strm *stream;
     size_t n, from; /* tokens so far; with how many of them the weights break */
+    size_t enough;  /* with how many of them the caller ends; 0: never */
 };
 
 /* Every logit is this number from now on. */
@@ -132,7 +133,7 @@ static bool count_token(int32_t id, void *data)
     assert_in_range(id, 0, b->model->config.vocab - 1);
     if (++b->n == b->from)
         break_model(b, NAN);
-    return true;
+    return b->n != b->enough;
 }
 
 static void no_logprobs(int32_t id, const float *logprobs, size_t n, void *data)
@@ -142,34 +143,44 @@ static void no_logprobs(int32_t id, const float *logprobs, size_t n, void *data)
     assert_false(isnan(logprobs[id]));
 }
 
-static enum err run_broken(struct breaking *b, float temperature, bool with_logprobs)
+/* What a test changes of a generation that writes a hundred tokens. */
+struct change {
+    float temperature;
+    bool with_logprobs;
+    int32_t max_tokens; /* 0: as said */
+    bool ends;          /* the first token ends the text, which is the likeliest of NaNs */
+};
+
+static enum err run_broken(struct breaking *b, struct change c)
 {
-    static const int32_t prompt[] = { 1, 2, 3 };
-    struct lm_sampling sampling = { .temperature = temperature, .repetition_penalty = 1 };
+    static const int32_t prompt[] = { 1, 2, 3 }, first = 0;
+    struct lm_sampling sampling = { .temperature = c.temperature, .repetition_penalty = 1 };
     struct lm_cache cache;
     struct lm_stats stats;
 
     b->n = 0;
     assert_ok(cache_init(&cache, b->model->config.layers));
-    enum err err =
-        generate(&stats, &(struct lm_generation){ .model = b->model,
-                                                  .cache = &cache,
-                                                  .stream = b->stream,
-                                                  .prompt = prompt,
-                                                  .n_prompt = ARRAY_LEN(prompt),
-                                                  .sampling = &sampling,
-                                                  .chunk = 3,
-                                                  .max_tokens = 100,
-                                                  .on_token = count_token,
-                                                  .on_logprobs = with_logprobs ? no_logprobs : NULL,
-                                                  .data = b });
+    enum err err = generate(
+        &stats, &(struct lm_generation){ .model = b->model,
+                                         .cache = &cache,
+                                         .stream = b->stream,
+                                         .prompt = prompt,
+                                         .n_prompt = ARRAY_LEN(prompt),
+                                         .sampling = &sampling,
+                                         .chunk = 3,
+                                         .max_tokens = c.max_tokens ? c.max_tokens : 100,
+                                         .eos = &first,
+                                         .n_eos = c.ends,
+                                         .on_token = count_token,
+                                         .on_logprobs = c.with_logprobs ? no_logprobs : NULL,
+                                         .data = b });
     cache_fini(&cache);
     return err;
 }
 
-static void check_no_numbers(struct breaking *b, float temperature, bool with_logprobs)
+static void check_no_numbers(struct breaking *b, struct change c)
 {
-    assert_int_equal(run_broken(b, temperature, with_logprobs), ERR_ARG);
+    assert_int_equal(run_broken(b, c), ERR_ARG);
     assert_non_null(strstr(err_text(), "no numbers"));
 }
 
@@ -182,16 +193,69 @@ static void test_no_numbers(void **state)
         struct breaking b = { .from = 3 };
         assert_ok(strm_default(&b.stream, (struct dev){ DEV_CPU, 0 }));
         b.model = make_model(b.stream);
-        check_no_numbers(&b, temperatures[i], false);
+        struct change c = { .temperature = temperatures[i] };
+        check_no_numbers(&b, c);
         assert_in_range(b.n, 3, 3 + 16);
-        check_no_numbers(&b, temperatures[i], false); /* from the first token on */
+        check_no_numbers(&b, c); /* from the first token on */
         assert_int_equal(b.n, 0);
         break_model(&b, INFINITY);
-        check_no_numbers(&b, temperatures[i], false);
+        check_no_numbers(&b, c);
         break_model(&b, 1);
-        check_no_numbers(&b, temperatures[i], true);
+        c.with_logprobs = true;
+        check_no_numbers(&b, c);
         assert_in_range(b.n, 3, 4); /* the one that was on its way */
         model_destroy(&b.model);
+    }
+}
+
+/* However soon the end comes after the weights broke. */
+static void test_no_numbers_at_the_end(void **state)
+{
+    struct breaking b = { .from = 3 };
+
+    (void)state;
+    assert_ok(strm_default(&b.stream, (struct dev){ DEV_CPU, 0 }));
+    b.model = make_model(b.stream);
+    check_no_numbers(&b, (struct change){ .ends = true });
+    assert_in_range(b.n, 3, 4);
+    break_model(&b, 1);
+    check_no_numbers(&b, (struct change){ .max_tokens = 6 });
+    break_model(&b, 1);
+    b.enough = 6;
+    check_no_numbers(&b, (struct change){ 0 });
+    assert_int_equal(b.n, 6);
+    model_destroy(&b.model);
+}
+
+/* ---- which logits are numbers ---- */
+
+static void test_has_numbers(void **state)
+{
+    static const struct {
+        float v[3];
+        bool want;
+    } cases[] = {
+        { { 1, -2, 3 }, true },
+        { { 0, 0, 0 }, true },
+        { { -INFINITY, 65504, -INFINITY }, true },
+        { { -INFINITY, -INFINITY, -INFINITY }, false },
+        { { 1, 2, INFINITY }, false },
+        { { 1, NAN, 2 }, false },
+        { { -NAN, -1, 2 }, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const float *v = cases[i].v;
+        uint16_t f16[3], bf16[3];
+
+        for (size_t k = 0; k < 3; k++) {
+            f16[k] = dt_f32_to_f16(v[k]);
+            bf16[k] = dt_f32_to_bf16(v[k]);
+        }
+        assert_int_equal(sample_has_numbers(v, 3, DT_FLOAT32), cases[i].want);
+        assert_int_equal(sample_has_numbers(f16, 3, DT_FLOAT16), cases[i].want);
+        assert_int_equal(sample_has_numbers(bf16, 3, DT_BFLOAT16), cases[i].want);
     }
 }
 
@@ -200,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_no_numbers_at_the_end),
+        cmocka_unit_test(test_has_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
