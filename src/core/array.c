@@ -51,10 +51,10 @@ static inline enum err check_outputs(const struct node_params *p)
     bool has_f64 = false;
 
     for (size_t i = 0; i < p->n_out; i++) {
-        int64_t size, bytes;
+        int64_t volume, bytes;
         has_f64 |= p->out[i].dtype == DT_FLOAT64;
-        if (!shp_size_checked(&p->out[i].shape, &size) ||
-            MUL_OVERFLOWS(size, (int64_t)dt_size(p->out[i].dtype), &bytes))
+        if (!shp_volume_checked(&p->out[i].shape, &volume) ||
+            MUL_OVERFLOWS(volume, (int64_t)dt_size(p->out[i].dtype), &bytes))
             return too_large(&p->out[i].shape);
     }
     for (size_t i = 0; i < p->n_in; i++)

@@ -25,18 +25,27 @@ MUST_CHECK enum err shp_make(struct shp *out, const int32_t *dims, size_t n, con
 
 /* Product of the dimensions; 1 for ndim 0. Sizes are checked when an array is made. */
 size_t shp_size(const struct shp *s);
-/* False when the product does not fit int64. */
+/* The product of the dimensions that are not 0, which no stride of an empty array exceeds either.
+ * False when it does not fit int64. */
+static inline bool shp_volume_checked(const struct shp *s, int64_t *volume)
+{
+    bool fits = true;
+
+    *volume = 1;
+    for (int i = 0; i < s->ndim; i++)
+        fits &= !MUL_OVERFLOWS(*volume, (int64_t)(s->d[i] ? s->d[i] : 1), volume);
+    return fits;
+}
+
+/* False when the volume does not fit int64. */
 static inline bool shp_size_checked(const struct shp *s, int64_t *size)
 {
-    int64_t n = 1;
-    bool fits = true, is_empty = false;
+    bool fits = shp_volume_checked(s, size);
 
-    for (int i = 0; i < s->ndim; i++) {
-        is_empty |= s->d[i] == 0;
-        fits &= !MUL_OVERFLOWS(n, (int64_t)s->d[i], &n);
-    }
-    *size = is_empty ? 0 : n;
-    return fits || is_empty;
+    for (int i = 0; i < s->ndim; i++)
+        if (s->d[i] == 0)
+            *size = 0;
+    return fits;
 }
 
 /* A call of memcmp or memcpy takes longer than a few dimensions. */

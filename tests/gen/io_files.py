@@ -483,6 +483,7 @@ def gguf_errors(out):
     tensor("dims", "'the tensor' of", dims=(1,) * 9)
     tensor("wide", "is too large", dims=(2**40,))
     tensor("product", "the shape is too large", dims=(2**31 - 1,) * 3)
+    tensor("empty_product", "the shape is too large", dims=(2**31 - 1,) * 3 + (0,), data=b"")
     tensor("type", "unknown type 77", kind=77)
     tensor("known_type", "tensors of type IQ2_XXS cannot be loaded", dims=(256,), kind=16)
     tensor("blocks", "Q4_0 needs a last dimension that is a multiple of 32", dims=(40,), kind=2)

@@ -167,12 +167,18 @@ static void test_sizes_that_do_not_fit_are_refused(void **state)
 {
     struct shp huge = { .ndim = 3, .d = { INT32_MAX, INT32_MAX, 8 } };
     struct shp fits_as_bytes_only = { .ndim = 3, .d = { INT32_MAX, INT32_MAX, 1 } };
+    struct shp empty = { .ndim = 4, .d = { 0, INT32_MAX, INT32_MAX, 8 } };
     struct arr *a = NULL;
 
     (void)state;
     assert_fails(ERR_OVERFLOW, arr_new_empty(&a, &huge, DT_UINT8));
     assert_fails(ERR_OVERFLOW, arr_new_empty(&a, &fits_as_bytes_only, DT_INT64));
+    assert_fails(ERR_OVERFLOW, arr_new_empty(&a, &empty, DT_UINT8));
+    empty.d[3] = 1;
+    assert_fails(ERR_OVERFLOW, arr_new_empty(&a, &empty, DT_INT64));
     assert_null(a);
+    assert_ok(arr_new_empty(&a, &empty, DT_UINT8));
+    arr_unref(&a);
     assert_ok(arr_new_empty(&a, &fits_as_bytes_only, DT_UINT8));
     arr_unref(&a);
 }

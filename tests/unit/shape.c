@@ -40,9 +40,13 @@ static void test_sizes(void **state)
     assert_true(shp_size_checked(&SHAPE(65536, 65536, 65536), &size));
     assert_int_equal(size, (int64_t)1 << 48);
     assert_false(shp_size_checked(&SHAPE(65536, 65536, 65536, 32768), &size));
-    /* A zero anywhere makes it empty, however large the rest is. */
-    assert_true(shp_size_checked(&SHAPE(65536, 65536, 65536, 65536, 0), &size));
+    /* A zero anywhere makes it empty, but not the strides. */
+    assert_true(shp_size_checked(&SHAPE(65536, 0, 65536, 65536), &size));
     assert_int_equal(size, 0);
+    assert_false(shp_size_checked(&SHAPE(65536, 65536, 65536, 32768, 0), &size));
+    assert_false(shp_size_checked(&SHAPE(0, 65536, 65536, 65536, 32768), &size));
+    assert_true(shp_volume_checked(&SHAPE(2, 0, 5), &size));
+    assert_int_equal(size, 10);
 }
 
 static void test_axes(void **state)
