@@ -4,11 +4,17 @@ passed=0
 failed=0
 
 count() { # COMMAND...: one that says nothing of the kind has failed
-    local counts p f
-    counts=$("$@" </dev/null | tee /dev/stderr | sed -n '$s/^\([0-9]\+\) passed, \([0-9]\+\) failed$/\1 \2/p')
-    read -r p f <<<"${counts:-0 1}"
-    passed=$((passed + p))
-    failed=$((failed + f))
+    local line last=
+    while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s\n' "$line"
+        last=$line
+    done < <("$@" </dev/null)
+    if [[ $last =~ ^([0-9]+)' passed, '([0-9]+)' failed'$ ]]; then
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+    else
+        failed=$((failed + 1))
+    fi
 }
 
 count_failure() { # WHAT

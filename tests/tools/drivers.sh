@@ -38,6 +38,13 @@ OTHER="Mesa 2" CODE=0 TESTS="3 passed, 1 failed"
 says "6 passed, 2 failed" part
 TESTS="12 passed, 0 failed"
 says "24 passed, 0 failed" all
+# Into a file everything, from the first line on.
+"$folder/tools/drivers.sh" "$folder/build" part >"$folder/log" 2>&1
+if [ "$(sed -n '1p;$p' "$folder/log")" != $'== Mesa of Debian trixie\n24 passed, 0 failed' ]; then
+    echo "the log has lost lines:"
+    cat "$folder/log"
+    failed=1
+fi
 TESTS="no such line"
 says "0 passed, 2 failed" part
 TESTS="12 passed, 0 failed"
