@@ -221,6 +221,40 @@ static void test_integer_sums_wrap(void **state)
     arr_unref(&b);
 }
 
+/* The greatest and smallest bytes, in narrow and wide rows and as many as fill no, one and two
+ * levels of partial sums. */
+static void test_column_sums_of_bytes(void **state)
+{
+    static const struct {
+        enum dtype type;
+        double value;
+    } bytes[] = { { DT_INT8, -128 }, { DT_INT8, 127 }, { DT_UINT8, 255 }, { DT_BOOL, 1 } };
+    static const int32_t rows[] = { 1, 127, 128, 129, 1000, 128 * 128, 128 * 128 + 1, 40000 };
+    static const int32_t columns[] = { 2, 48, 1500 };
+
+    (void)state;
+    for (size_t b = 0; b < ARRAY_LEN(bytes); b++)
+        for (size_t i = 0; i < ARRAY_LEN(rows) * ARRAY_LEN(columns); i++) {
+            int32_t n_rows = rows[i / ARRAY_LEN(columns)], n = columns[i % ARRAY_LEN(columns)];
+            struct arr *a = NULL, *out = NULL;
+
+            assert_ok(ops_fill(&a, (struct ints){ (int32_t[]){ n_rows, n }, 2 }, bytes[b].value,
+                               bytes[b].type, test_stream()));
+            assert_ok(eval_arrays(&a, 1, false));
+            assert_int_equal(a->data_size, (size_t)n_rows * (size_t)n);
+            assert_ok(ops_reduce(&out, REDUCE_SUM, a,
+                                 &(struct ops_axes){ { &(int32_t){ 0 }, 1 }, false },
+                                 test_stream()));
+            double complex *got = arr_values(out);
+            for (int32_t k = 0; k < n; k++)
+                if (creal(got[k]) != bytes[b].value * n_rows)
+                    fail_msg("%d times %g: %g", n_rows, bytes[b].value, creal(got[k]));
+            mem_free(got);
+            arr_unref(&out);
+            arr_unref(&a);
+        }
+}
+
 /* ---- argmin and argmax ---- */
 
 static void arg_case(struct rng *r, enum dtype t, const struct shp *s, int axis, enum layout layout)
@@ -364,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_sum_is_accurate),
         cmocka_unit_test(test_reduce_nan_and_empty),
         cmocka_unit_test(test_integer_sums_wrap),
+        cmocka_unit_test(test_column_sums_of_bytes),
         cmocka_unit_test(test_arg_reduce),
         cmocka_unit_test(test_arg_reduce_nan),
         cmocka_unit_test(test_softmax),

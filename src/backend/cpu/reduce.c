@@ -21,6 +21,7 @@
 /* Rows that a column sum adds up before it moves on to the next level: keeps float32 accurate. */
 #define CASCADE 128
 #define CASCADE_LEVELS 4 /* the last one takes any number */
+static_assert(CASCADE * UINT8_MAX <= INT16_MAX, "the first level adds bytes up in 16 bits");
 /* So few elements per output are reduced side by side for many outputs, whatever the layout. */
 #define SHORT_REDUCTION 16
 
@@ -46,7 +47,9 @@ struct reduction {
     size_t n_pieces;        /* per output, or per block of columns */
     size_t width, n_blocks; /* by columns: outputs side by side, blocks along the lane */
     size_t group;           /* by columns: rows without gaps that are added at a time */
-    char *partial;          /* results of pieces when there are several */
+    uint8_t row_type;       /* by columns: enum dtype of what the first level combines */
+    cpu_kernel combine_rows;
+    char *partial; /* results of pieces when there are several */
 };
 
 /* ---- shared ---- */
@@ -79,15 +82,21 @@ static int64_t kept_offset(const struct reduction *r, size_t i, int64_t *out)
     return in + rest * r->kept.stride[0][0];
 }
 
-/* n elements from src as accumulator values: in place, or converted into tile. */
+/* n elements of the input as another type: in place, or converted into tile. */
+static const char *as_type(const struct reduction *r, struct cpu_vec tile, const char *src,
+                           size_t n)
+{
+    enum dtype in = (enum dtype)r->t->in_type;
+
+    if (in == tile.dtype)
+        return src;
+    cpu_convert(tile, (struct cpu_vec){ (char *)src, in }, n);
+    return tile.data;
+}
+
 static const char *as_acc(const struct reduction *r, char *tile, const char *src, size_t n)
 {
-    enum dtype in = (enum dtype)r->t->in_type, acc = (enum dtype)r->t->acc_type;
-
-    if (in == acc)
-        return src;
-    cpu_convert((struct cpu_vec){ tile, acc }, (struct cpu_vec){ (char *)src, in }, n);
-    return tile;
+    return as_type(r, (struct cpu_vec){ tile, (enum dtype)r->t->acc_type }, src, n);
 }
 
 static void store(const struct reduction *r, int64_t index, const void *value, size_t n)
@@ -194,20 +203,31 @@ static enum err reduce_rows(struct reduction *r)
 struct cascade {
     size_t count[CASCADE_LEVELS];
     char value[CASCADE_LEVELS][COLUMN_BYTES] __attribute__((aligned(64)));
+    char wide[COLUMN_BYTES] __attribute__((aligned(64)));
 };
+
+/* What the first level holds, as accumulator values. */
+static char *widen_rows(const struct reduction *r, struct cascade *c, size_t n)
+{
+    if (r->row_type == r->t->acc_type)
+        return c->value[0];
+    cpu_convert((struct cpu_vec){ c->wide, (enum dtype)r->t->acc_type },
+                (struct cpu_vec){ c->value[0], (enum dtype)r->row_type }, n);
+    return c->wide;
+}
 
 static void cascade_add(const struct reduction *r, struct cascade *c, const char *row, size_t n)
 {
     for (int level = 0; level < CASCADE_LEVELS; level++) {
         char *acc = c->value[level];
         if (c->count[level]++ == 0)
-            memcpy(acc, row, n * r->acc_item);
+            memcpy(acc, row, n * (level ? r->acc_item : dt_size((enum dtype)r->row_type)));
         else
-            r->combine(acc, acc, row, NULL, n);
+            (level ? r->combine : r->combine_rows)(acc, acc, row, NULL, n);
         if (c->count[level] < CASCADE || level == CASCADE_LEVELS - 1)
             return;
         c->count[level] = 0;
-        row = acc;
+        row = level ? acc : widen_rows(r, c, n);
     }
 }
 
@@ -219,9 +239,10 @@ static char *cascade_total(const struct reduction *r, struct cascade *c, size_t 
     for (int level = 0; level < CASCADE_LEVELS; level++) {
         if (!c->count[level])
             continue;
+        char *acc = level ? c->value[level] : widen_rows(r, c, n);
         if (total)
-            r->combine(c->value[level], c->value[level], total, NULL, n);
-        total = c->value[level];
+            r->combine(acc, acc, total, NULL, n);
+        total = acc;
     }
     return total;
 }
@@ -275,7 +296,8 @@ static const char *reduce_block_rows(const struct reduction *r, struct cascade *
     for (; row + group <= last; row += group) {
         int64_t at = b->in + nest_offset(&r->red, 0, row);
         const char *x = tile_gather(raw, r->in + at * (int64_t)r->in_item, &columns, 0, n);
-        cascade_add(r, c, as_acc(r, wide, x, n), n);
+        struct cpu_vec tile = { wide, (enum dtype)r->row_type };
+        cascade_add(r, c, as_type(r, tile, x, n), n);
     }
     char *total = cascade_total(r, c, n);
     for (; group > 1; group -= group / 2)
@@ -332,6 +354,16 @@ static size_t block_width(const struct reduction *r, size_t lane)
     return MIN(lane, has_work ? wide : TILE);
 }
 
+/* Sums of bytes, as many as the first level takes, fit 16 bits: half the work of 32. */
+static void choose_row_type(struct reduction *r)
+{
+    const struct task *t = r->t;
+    bool adds_bytes = t->op == OP_ADD && r->in_item == 1 && r->acc_item > 2;
+
+    r->row_type = adds_bytes ? DT_INT16 : t->acc_type;
+    r->combine_rows = cpu_kernels()->op[t->op][cpu_class_of[r->row_type]].fn;
+}
+
 static enum err reduce_columns(struct reduction *r)
 {
     const struct reduce_plan *p = &r->t->plan;
@@ -346,6 +378,7 @@ static enum err reduce_columns(struct reduction *r)
         r->kept_out[others.n++] = p->kept.out[i];
     }
     nest_from_axes(&r->kept, &others);
+    choose_row_type(r);
     r->width = block_width(r, lane);
     bool gapless = p->kept.in[p->lane] == 1 && p->red.n == 1 && p->red.in[0] == (int64_t)lane;
     r->group = gapless ? MAX(TILE / r->width, 1) : 1;
