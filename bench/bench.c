@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/gate.h"
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "core/gate.h"
 
 struct bench_options bench_options = { .seconds = 1.0, .device = MLX_GPU };
 

@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/gate.h"
 #include "bench/bench.h"
-#include "core/gate.h"
 
 #define TINY_OPS 1000
 #define SHOTS 5

@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/stat.h"
 #include "bench/bench.h"
 #include "cli/args.h"
-#include "core/clock.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/memory.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
+#include "lm/files/parts.h"
 #include "lm/generate.h"
-#include "lm/parts.h"
-#include "lm/shapes.h"
+#include "lm/model/shapes.h"
 
 #define MAX_LIST 8
 #define MAX_REPEATS 100

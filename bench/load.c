@@ -5,9 +5,9 @@
  * cases before it. The load is always the same work, bound by arithmetic, so its time
  * by the GPU's own clock of constant rate shows the clock that the multiprocessors have. */
 #include "backend/backend.h"
+#include "base/gate.h"
 #include "bench/bench.h"
 #include "bench/steady.h"
-#include "core/gate.h"
 
 /* About a millisecond of a large GPU, to which the gaps between submissions are nothing. Numbers
  * grow by the edge with each product and stay finite. */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/stat.h"
 #include "bench/bench.h"
 #include "bench/steady.h"
-#include "core/stat.h"
 
 #define MIN_RUNS 5
 #define MAX_RUNS 200

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/gate.h"
 #include "bench/bench.h"
-#include "core/gate.h"
 
 struct shape {
     int m, n, k, batch; /* batch 0: none */

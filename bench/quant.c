@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/gate.h"
 #include "bench/bench.h"
-#include "core/gate.h"
 
 #define MAX_MATRICES 256
 /* Packed bytes that no cache keeps. */

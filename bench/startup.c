@@ -1,8 +1,8 @@
 /* From the start of the command to the first result, without the driver's own part. */
 #include <string.h>
 
+#include "base/stat.h"
 #include "bench/bench.h"
-#include "core/stat.h"
 
 int bench_startup(mlx_stream s, double began)
 {

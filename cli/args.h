@@ -1,7 +1,7 @@
 /* Arguments of the commands, one at a time: --name value, --name=value, and plain words. */
 #pragma once
 
-#include "core/common.h"
+#include "base/common.h"
 
 struct args {
     int argc;

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/gate.h"
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "core/gate.h"
 
 static void print_value(enum gate id)
 {

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "cli/llm.h"
-#include "core/memory.h"
+#include "graph/memory.h"
 #include "mlx/c/mlx.h"
 
 static const char usage[] =

@@ -3,7 +3,7 @@
 #include "backend/backend.h"
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "core/memory.h"
+#include "graph/memory.h"
 
 static void describe(enum dev_type type)
 {

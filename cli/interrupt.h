@@ -1,7 +1,7 @@
 /* Ctrl-C: who works looks whether it came, who waits for input waits for it, too. */
 #pragma once
 
-#include "core/common.h"
+#include "base/common.h"
 
 /* From now on SIGINT does not end the process, unless there is no file to remember it with. */
 void interrupt_catch(void);

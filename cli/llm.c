@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/args.h"
 #include "cli/llm.h"
-#include "core/clock.h"
-#include "core/memory.h"
-#include "core/stream.h"
+#include "eval/stream.h"
+#include "graph/memory.h"
 
 /* ---- options ---- */
 

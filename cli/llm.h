@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/stream.h"
+#include "eval/stream.h"
 #include "lm/session.h"
 
 struct llm_options {

@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/common.h"
+#include "base/gate.h"
 #include "cli/cli.h"
-#include "core/common.h"
-#include "core/gate.h"
 #include "mlx/c/mlx.h"
 
 /* Whose names, types and values the public headers have (CHANGELOG.md). */

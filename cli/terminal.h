@@ -1,7 +1,7 @@
 /* Lines that are typed, with editing and history. */
 #pragma once
 
-#include "core/common.h"
+#include "base/common.h"
 
 /* A line without its end, to be freed; NULL at the end of the input, or where Ctrl-C came first,
  * which interrupt_came then says. What is typed is UTF-8 whatever the locale is.

@@ -1,12 +1,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/llm.h"
-#include "core/mem.h"
-#include "core/stream.h"
-#include "lm/parts.h"
+#include "eval/stream.h"
+#include "lm/files/parts.h"
 
 static const char usage_text[] =
     "usage: mlx tokenize --model MODEL [--no-special] [--decode] [--] TEXT\n\n"

@@ -66,7 +66,7 @@ function(add_spirv out source env)
 endfunction()
 
 file(GLOB kernel_table CONFIGURE_DEPENDS "${kernel_dir}/kernels.def")
-file(GLOB kern_header CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/vulkan/kern.h")
+file(GLOB kern_header CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/vulkan/ops/kern.h")
 file(GLOB elementwise CONFIGURE_DEPENDS "${kernel_dir}/elementwise.comp")
 
 # One line per module: id|dtype|name|file|needs|macros|addresses

@@ -117,7 +117,7 @@ def embed(manifest, out_path):
         rows = [line.split(maxsplit=3) for line in f if line.strip()]
     with open(out_path, "w", encoding="utf-8") as out:
         out.write("/* Written by tools/gen_kernels.py from kernels.def. */\n")
-        out.write('#include "backend/vulkan/kern.h"\n\n#include "core/dtype.h"\n\n')
+        out.write('#include "backend/vulkan/ops/kern.h"\n\n#include "graph/dtype.h"\n\n')
         sizes = [write_array(out, i, path.strip()) for i, (_, _, _, path) in enumerate(rows)]
         out.write(f"const struct kern_blob kern_blobs[{max(1, len(rows))}] = {{\n")
         for i, (kern, dtype, addresses, _) in enumerate(rows):

@@ -247,7 +247,7 @@ def pack(source, target):
     masks = [sum(b << j for j, b in enumerate(flags[i : i + 32])) for i in range(0, len(flags), 32)]
     with open(target, "w", encoding="utf-8") as out:
         out.write("/* Written by tools/gen_spirv_lib.py from kernels/elementwise.comp. */\n")
-        out.write('#include "backend/vulkan/spirv.h"\n\n')
+        out.write('#include "backend/vulkan/jit/spirv.h"\n\n')
         write_words(out, "spv_lib_words", "uint32_t", packer.words)
         write_words(out, "spv_lib_id_mask", "uint32_t", masks)
         out.write("const struct spv_lib_global spv_lib_globals[] = {\n")

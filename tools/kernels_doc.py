@@ -42,7 +42,7 @@ def main():
     print("What a family of ops chooses among, in its order: the first that fits is taken.\n")
     print("| family | variant | switched off by |")
     print("|---|---|---|")
-    for kind, family, name in rows("variants.def", r"VARIANT_(OWN|SHARED|LAST)\((\w+), (\w+)\)"):
+    for kind, family, name in rows("ops/variants.def", r"VARIANT_(OWN|SHARED|LAST)\((\w+), (\w+)\)"):
         print(f"| {family.lower()} | {name.lower()} | {SWITCHES[kind].format(id=name)} |")
 
 

@@ -1,10 +1,11 @@
 #include "api/handle.h"
 
-#include "core/eval.h"
-#include "core/memory.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
 
 #define DTYPE(id, ...) static_assert((int)DT_##id == (int)MLX_##id, "public dtype values");
-#include "core/dtype.def"
+#include "graph/dtype.def"
 #undef DTYPE
 
 size_t mlx_dtype_size(mlx_dtype dtype)

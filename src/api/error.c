@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 
-#include "core/process.h"
+#include "base/process.h"
 
 /* Mandated by mlx-c: programs written for it ignore return codes and rely on this. */
 static void print_and_exit(const char *msg, void *data)

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <strings.h>
 
-#include "core/gate.h"
-#include "core/stat.h"
+#include "base/gate.h"
+#include "base/stat.h"
 
 const char *mlx_last_error(void)
 {
@@ -17,7 +17,7 @@ int mlx_stats_get(uint64_t *value, const char *name)
 {
     static const char *const names[STAT_COUNT] = {
 #define STAT(id, text) [STAT_##id] = #id,
-#include "core/stat.def"
+#include "base/stat.def"
 #undef STAT
     };
     struct call c = CALL(value);

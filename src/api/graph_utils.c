@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 
-#include "core/hash.h"
-#include "core/tape.h"
-#include "core/text.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "eval/tape.h"
 
 /* ---- from addresses to numbers: which nodes were seen, which arrays have a name ---- */
 

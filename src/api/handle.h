@@ -10,9 +10,9 @@
 #include <assert.h>
 
 #include "api/public.h"
-#include "core/array.h"
-#include "core/stream.h"
-#include "core/text.h"
+#include "base/text.h"
+#include "eval/stream.h"
+#include "graph/array.h"
 #include "io/io.h"
 #include "ops/ops.h"
 

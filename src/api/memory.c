@@ -1,6 +1,6 @@
 #include "api/handle.h"
 
-#include "core/memory.h"
+#include "graph/memory.h"
 
 #define SIZE_GETTER(name, value)                                                                   \
     int mlx_get_##name(size_t *res)                                                                \

@@ -1,6 +1,6 @@
 #include "api/handle.h"
 
-#include "core/eval.h"
+#include "eval/eval.h"
 
 static int eval_list(struct call *c, mlx_vector_array outputs, bool async)
 {

@@ -1,5 +1,6 @@
 /* The values of arrays: items, host pointers, text. */
 #include "api/handle.h"
+#include "eval/wait.h"
 
 /* ---- items ---- */
 

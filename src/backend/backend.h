@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-#include "core/array.h"
-#include "core/fx.h"
-#include "core/group.h"
-#include "core/op.h"
-#include "core/stream.h"
+#include "eval/stream.h"
+#include "graph/array.h"
+#include "graph/op.h"
+#include "plan/fx.h"
+#include "plan/group.h"
 
 /* One step of a plan, resolved against the arrays of this run.
  * Inputs are evaluated (layout known, work possibly pending on this stream). Outputs have shape and
@@ -64,7 +64,7 @@ struct be_copy {
     const struct be_start *src_start, *dst_start;
 };
 
-/* What steps of a replayed graph encode (core/notes.h). */
+/* What steps of a replayed graph encode (eval/notes.h). */
 struct be_notes;
 
 /* Puts bytes [offset, offset + n) of a buffer at dst, front to back. */

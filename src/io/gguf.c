@@ -1,5 +1,6 @@
 /* What a GGUF file holds, in memory. */
 #include "io/gguf.h"
+#include "eval/wait.h"
 
 void gguf_value_fini(struct gguf_value *v)
 {

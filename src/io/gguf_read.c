@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/load.h"
-#include "core/text.h"
+#include "base/text.h"
+#include "graph/load.h"
 #include "io/gguf.h"
 
 #define KEY_MAX 65535

@@ -1,7 +1,8 @@
 #include "io/io.h"
 
-#include "core/eval.h"
-#include "core/stream.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
 
 enum err io_arrays_add(struct io_arrays *l, const char *name, struct arr *a)
 {

@@ -9,8 +9,8 @@
  * nothing is returned and nothing is kept. */
 #pragma once
 
-#include "core/array.h"
-#include "core/source.h"
+#include "graph/array.h"
+#include "graph/source.h"
 #include "io/sink.h"
 #include "ops/ops.h"
 

@@ -1,7 +1,7 @@
 /* npy: magic, version, length of the header, the header as a Python dictionary, the data. */
 #include "io/npy.h"
 
-#include "core/load.h"
+#include "graph/load.h"
 
 #define MAGIC "\x93NUMPY"
 #define MAGIC_LENGTH 6

@@ -1,7 +1,7 @@
 /* npy inside archives. Private to io. */
 #pragma once
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/io.h"
 
 /* Everything that stands before the data of a, which comes from io_make_dense. */

@@ -1,4 +1,5 @@
 /* npz: a zip archive of npy files. */
+#include "eval/wait.h"
 #include "io/npy.h"
 #include "io/zip.h"
 

@@ -2,10 +2,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/json.h"
-#include "core/load.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "graph/load.h"
 #include "io/io.h"
 
 /* The limit of the format's own implementation. */

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/mem.h"
-#include "core/text.h"
+#include "base/mem.h"
+#include "base/text.h"
 
 /* A single write transfers at most 2 GiB. */
 #define WRITE_MAX ((size_t)1 << 30)

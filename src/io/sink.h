@@ -5,8 +5,8 @@
  * is no regular file (a pipe, a device) is written directly. */
 #pragma once
 
-#include "core/common.h"
-#include "core/err.h"
+#include "base/common.h"
+#include "base/err.h"
 
 struct sink;
 

@@ -2,8 +2,8 @@
  * encryption, one disk. Private to io. */
 #pragma once
 
-#include "core/mem.h"
-#include "core/source.h"
+#include "base/mem.h"
+#include "graph/source.h"
 #include "io/sink.h"
 
 struct zip_member {

@@ -2,10 +2,11 @@
 
 #include <math.h>
 
-#include "core/clock.h"
-#include "core/eval.h"
-#include "core/log.h"
-#include "core/stream.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
 
 /* Steps between two whose logits the host looks at: each look costs a copy of them. */
 #define STEPS_PER_LOOK 16

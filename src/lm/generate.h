@@ -1,7 +1,7 @@
 /* From a prompt to tokens. */
 #pragma once
 
-#include "lm/decoder.h"
+#include "lm/model/decoder.h"
 #include "lm/sample.h"
 
 /* Prompt tokens that go through the model at a time. */

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "io/gguf.h"
-#include "lm/config.h"
-#include "lm/tokenizer.h"
-#include "lm/weights.h"
+#include "lm/model/config.h"
+#include "lm/model/weights.h"
+#include "lm/tokenizer/tokenizer.h"
 
 /* The config that the metadata and the tensors of g describe. ERR_ARG names a key that is missing
  * or wrong, or the architectures that are known. */

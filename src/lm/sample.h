@@ -1,7 +1,7 @@
 /* Choosing the next token, on the device. */
 #pragma once
 
-#include "lm/graph.h"
+#include "lm/model/graph.h"
 
 struct lm_sampling {
     float temperature;          /* 0: always the most likely one; however small, no overflow */

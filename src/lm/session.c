@@ -1,10 +1,10 @@
 #include "lm/session.h"
 
-#include "core/eval.h"
-#include "core/log.h"
-#include "core/memory.h"
-#include "core/stream.h"
-#include "lm/parts.h"
+#include "base/log.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "graph/memory.h"
+#include "lm/files/parts.h"
 
 /* Memory beyond weights and cache that work in flight may fill; the rest of what a session may take
  * (session.h) is for the op that runs into this limit. */

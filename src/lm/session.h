@@ -1,9 +1,9 @@
 /* A model that is ready to talk: weights on a device, tokenizer, chat template, cache. */
 #pragma once
 
-#include "lm/chat.h"
+#include "lm/chat/chat.h"
 #include "lm/generate.h"
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 struct lm_session {
     struct lm_model *model;

@@ -1,6 +1,6 @@
 #include "lm/str.h"
 
-#include "core/mem.h"
+#include "base/mem.h"
 
 enum err str_add(struct str *t, const void *bytes, size_t n)
 {

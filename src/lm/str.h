@@ -4,10 +4,10 @@
  */
 #pragma once
 
-#include "core/common.h"
-#include "core/err.h"
+#include "base/common.h"
+#include "base/err.h"
 
-/* Both work with the VEC macros of core/mem.h; zero is empty. */
+/* Both work with the VEC macros of base/mem.h; zero is empty. */
 struct str {
     char *v; /* not terminated */
     size_t n, cap;

@@ -1,8 +1,8 @@
 /* Scaled dot-product attention: one node where the kernels reach, else products and a softmax. */
 #include <float.h>
 
-#include "core/gate.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "eval/stream.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 

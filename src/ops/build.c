@@ -1,5 +1,5 @@
 #include "ops/build.h"
-#include "core/op_call.h"
+#include "graph/op_call.h"
 
 static enum err make(struct arr **outs, struct node_params *p)
 {

@@ -1,4 +1,4 @@
-#include "core/load.h"
+#include "graph/load.h"
 
 #include "ops/build.h"
 #include "ops/rules.h"

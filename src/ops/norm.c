@@ -1,6 +1,6 @@
 /* Norms over the last axis: one node each, and what they are made of. */
-#include "core/gate.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "eval/stream.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 

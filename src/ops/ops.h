@@ -7,8 +7,8 @@
  * Rules and errors are MLX's. Thread-safety: safe. */
 #pragma once
 
-#include "core/array.h"
-#include "core/op.h"
+#include "graph/array.h"
+#include "graph/op.h"
 
 /* A borrowed list of ints: axes, a shape, positions. */
 struct ints {

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "core/stream.h"
+#include "eval/stream.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 

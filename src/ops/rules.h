@@ -1,7 +1,7 @@
 /* The rules of ops.def, and what they share. Private to ops. */
 #pragma once
 
-#include "core/op_call.h"
+#include "graph/op_call.h"
 
 #define OP(id, name, family, params, least, most, flags, infer, vjp, jvp, vmap)                    \
     enum err op_infer_##infer(struct infer_call *c);                                               \

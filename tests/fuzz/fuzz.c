@@ -1,6 +1,7 @@
 #include "fuzz/fuzz.h"
+#include "eval/wait.h"
 
-#include "core/load.h"
+#include "graph/load.h"
 #include "support/io_content.h"
 
 /* Larger results of small files are true, and slow to make. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/mem.h"
-#include "lm/tokenizer.h"
+#include "base/mem.h"
+#include "lm/tokenizer/tokenizer.h"
 
 /* The ids decode to the same text at once and one by one. */
 static inline void fuzz_decoding(struct tok *t, const struct ids *ids)

@@ -1,7 +1,7 @@
 /* The JSON reader: every value of a document that parses can be walked. */
 #include "fuzz/fuzz.h"
 
-#include "core/json.h"
+#include "base/json.h"
 
 static void walk(struct json v)
 {

@@ -3,7 +3,7 @@
 #include "fuzz/fuzz.h"
 
 #include "fuzz/fuzz_lm.h"
-#include "lm/chat_family.h"
+#include "lm/chat/chat_family.h"
 
 enum { TEMPLATE, BOS, EOS, TYPE, SYSTEM, USER, ASSISTANT, REASONING, PARTS };
 

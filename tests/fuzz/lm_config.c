@@ -3,8 +3,8 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/lm_run.h"
 
-#include "core/mem.h"
-#include "core/stream.h"
+#include "base/mem.h"
+#include "eval/stream.h"
 #include "ops/ops.h"
 
 /* Random weights of the config, some of which are not what it asks for. */

@@ -2,8 +2,8 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/lm_run.h"
 
-#include "core/mem.h"
-#include "core/stream.h"
+#include "base/mem.h"
+#include "eval/stream.h"
 #include "lm/gguf_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,9 +3,9 @@
 #include "fuzz/fuzz.h"
 
 #include "fuzz/fuzz_lm.h"
-#include "lm/detok.h"
-#include "lm/pretok.h"
-#include "lm/unorm.h"
+#include "lm/tokenizer/detok.h"
+#include "lm/tokenizer/pretok.h"
+#include "lm/tokenizer/unorm.h"
 
 /* Patterns of bad will are slow on long texts. */
 #define MAX_PATTERN 256

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz_lm.h"
-#include "lm/chat.h"
+#include "lm/chat/chat.h"
 
 static const char tokenizer[] =
     "{\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<s>\":3,\"</s>\":4,\"<pad>\":5},"

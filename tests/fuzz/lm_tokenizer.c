@@ -3,7 +3,7 @@
 #include "fuzz/fuzz.h"
 
 #include "fuzz/fuzz_lm.h"
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 /* Patterns of bad will are slow on long texts. */
 #define MAX_TEXT 512

@@ -5,7 +5,7 @@ usage: gen_chat.py TEMPLATES OUTPUT
 
 TEMPLATES holds NAME.jinja for every name below, as the models bring them; they are not part of this
 project. OUTPUT gets, for each, what apply_chat_template makes of our messages, and instead of the
-template the style of src/lm/chat_family.c that writes the same; `unit_lm_chat OUTPUT TEMPLATES` checks
+template the style of src/lm/chat/chat_family.c that writes the same; `unit_lm_chat OUTPUT TEMPLATES` checks
 that the templates themselves are recognised as such.
 """
 

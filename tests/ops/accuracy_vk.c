@@ -4,10 +4,11 @@
 #include <float.h>
 #include <math.h>
 
-#include "core/eval.h"
-#include "core/mem.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

@@ -1,12 +1,13 @@
 /* The heads of one new position and its attention as one dispatch: the bits of separate ones. */
 #include <math.h>
 
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/rewrite.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
+#include "plan/rewrite.h"
 #include "support/nd.h"
 
 #define EPS 1e-6f

@@ -1,12 +1,12 @@
 /* Attention on the GPU, by each of its kernels, against double precision on the host. */
 #include <math.h>
 
-#include "backend/vulkan/encoder.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/variant.h"
+#include "backend/vulkan/rt/encoder.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 

@@ -3,16 +3,17 @@
  *
  * usage: ops_cases [family ... | coverage | table=FILE]; without arguments everything. FILE holds
  * other rows, such as those of tests/gen/random_cases.py. */
+#include "eval/wait.h"
 #include "support/case_table.h"
 #include "support/gpu.h"
 #include "support/infer.h"
 #include "support/testing.h"
 
 #include "api/handle.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/stat.h"
-#include "core/tape.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/tape.h"
 #include "mlx/c/mlx.h"
 
 #include <stdio.h>

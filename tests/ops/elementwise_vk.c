@@ -2,14 +2,15 @@
  * layout and size against plain loops, fused against separate kernels bit for bit. */
 #include <math.h>
 
-#include "backend/vulkan/elementwise.h"
-#include "backend/vulkan/launch.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "backend/vulkan/ops/elementwise.h"
+#include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 #include "support/room.h"

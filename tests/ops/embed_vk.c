@@ -1,12 +1,13 @@
 /* Rows of packed tables on the GPU: taken and unpacked in one dispatch, or one op after the other.
  */
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/op.h"
-#include "core/rewrite.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/op.h"
 #include "ops/ops.h"
+#include "plan/rewrite.h"
 #include "support/nd.h"
 
 static struct rng rng = { 3 };

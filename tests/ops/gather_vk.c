@@ -1,10 +1,10 @@
 /* Gather on the GPU against plain loops on the host. */
-#include "backend/vulkan/launch.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/op.h"
+#include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "graph/op.h"
 #include "support/nd.h"
 
 static const enum dtype index_types[] = { DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64,

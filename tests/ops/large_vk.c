@@ -1,10 +1,11 @@
 /* More elements than 32 bits count. Without much memory a row is seen many times; on a device that
  * has it, 2 GiB of random bytes are made and read back. */
 #include "backend/backend.h"
-#include "core/eval.h"
-#include "core/mem.h"
-#include "core/op.h"
-#include "core/stream.h"
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 #include "support/room.h"

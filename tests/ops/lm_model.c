@@ -1,5 +1,6 @@
 /* Small language models of every architecture on every device, against what transformers or mlx-lm
  * computes with the same numbers (gen/lm_models.py). */
+#include "eval/wait.h"
 #include "lm/session.h"
 
 #include "support/data.h"
@@ -9,10 +10,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/eval.h"
-#include "core/json.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/json.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
 
 #define TOKENS_MAX 64
 #define PROMPT_MAX 512

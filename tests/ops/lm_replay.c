@@ -1,14 +1,15 @@
 /* Graphs that are run again: the same bits as graphs built anew, and who gets whose memory. */
-#include "core/replay.h"
+#include "eval/replay.h"
 
+#include "eval/wait.h"
 #include "support/gpu.h"
 #include "support/testing.h"
 
 #include "backend/backend.h"
-#include "core/eval.h"
-#include "core/stat.h"
-#include "core/stream.h"
-#include "lm/cache.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "lm/model/cache.h"
 
 enum { HEADS = 2, ROOM = 24, DIM = 64, FIRST = 3, IN = 3 };
 

@@ -1,7 +1,8 @@
 /* Models of well-known shapes with random weights: ten tokens after two prompts, again and again.
  *
  * usage: lm_shapes [full]; without it the models are of the same build, but small. */
-#include "lm/shapes.h"
+#include "eval/wait.h"
+#include "lm/model/shapes.h"
 
 #include "support/gpu.h"
 #include "support/testing.h"
@@ -9,9 +10,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/eval.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
 #include "lm/generate.h"
 
 /* In full only the first, which every machine has the memory for. */

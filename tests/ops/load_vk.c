@@ -1,13 +1,14 @@
 /* Loading into GPU memory: the bytes get there without a copy on the host that stays, and what
  * fails leaves the stream in order. Run with every memory strategy. */
+#include "eval/wait.h"
 #include "support/io_files.h"
 #include "support/testing.h"
 
 #include "backend/backend.h"
-#include "core/eval.h"
-#include "core/load.h"
-#include "core/memory.h"
-#include "core/stat.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "graph/load.h"
+#include "graph/memory.h"
 #include "support/vk.h"
 
 #include <stdio.h>

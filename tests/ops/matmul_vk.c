@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/memory.h"
-#include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/array.h"
+#include "graph/memory.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

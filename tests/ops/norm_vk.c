@@ -1,11 +1,12 @@
 /* Norms on the GPU against double precision on the host, and merged with an addition. */
 #include <math.h>
 
-#include "backend/vulkan/norm.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/norm.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 

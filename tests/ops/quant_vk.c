@@ -3,10 +3,11 @@
 #include <stdio.h>
 
 #include "backend/backend.h"
-#include "backend/vulkan/qmm.h"
-#include "backend/vulkan/variant.h"
-#include "core/gate.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/qmm.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 

@@ -1,7 +1,7 @@
 /* Random bits on the GPU: the vectors of MLX, and Threefry written out on the host. */
-#include "core/eval.h"
-#include "core/mem.h"
-#include "core/op.h"
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "graph/op.h"
 #include "support/nd.h"
 
 static uint32_t rotate(uint32_t x, int by)

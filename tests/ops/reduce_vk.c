@@ -2,13 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backend/vulkan/launch.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/op.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/nd.h"
 

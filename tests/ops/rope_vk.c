@@ -1,13 +1,14 @@
 /* Rotary positions on the GPU: large positions, large tensors, and merged with norms and copies. */
 #include <math.h>
 
-#include "backend/vulkan/rope.h"
-#include "backend/vulkan/variant.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/rewrite.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/rope.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
 #include "ops/ops.h"
+#include "plan/rewrite.h"
 #include "support/nd.h"
 
 #define BASE 10000.0f

@@ -1,10 +1,11 @@
 /* Updates of slices and slices with starts in arrays, through the public interface on both devices:
  * random ones against plain loops on the host, and who gets whose memory. */
+#include "eval/wait.h"
 #include "support/nd.h"
 
 #include "api/handle.h"
-#include "core/gate.h"
-#include "core/stat.h"
+#include "base/gate.h"
+#include "base/stat.h"
 #include "mlx/c/mlx.h"
 
 #include <stdio.h>

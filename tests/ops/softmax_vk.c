@@ -1,10 +1,10 @@
 /* Softmax and logsumexp on the GPU against double precision on the host. */
 #include <math.h>
 
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/op.h"
-#include "core/stat.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "graph/op.h"
 #include "support/nd.h"
 
 static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16 };

@@ -1,7 +1,8 @@
 #include "support/arrays.h"
+#include "eval/wait.h"
 
-#include "core/eval.h"
-#include "core/to_int.h"
+#include "base/to_int.h"
+#include "eval/eval.h"
 #include "ops/ops.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include <complex.h>
 
-#include "core/array.h"
-#include "core/stream.h"
+#include "eval/stream.h"
+#include "graph/array.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

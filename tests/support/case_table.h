@@ -2,7 +2,7 @@
  * gen/case_table.py) and compares results with it. */
 #pragma once
 
-#include "core/array.h"
+#include "graph/array.h"
 
 #define CASE_INPUTS 6
 #define CASE_PARAMS 6

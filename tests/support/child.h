@@ -1,7 +1,7 @@
 /* Tests of what a process reads once, or does at its end, run in processes of their own. */
 #pragma once
 
-#include "core/common.h"
+#include "base/common.h"
 
 /* A child process runs fn, with settings (name, value pairs ended by NULL) in its environment. True
  * if it returned without a failed check. The parent must not have opened a device. */

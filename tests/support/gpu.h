@@ -1,7 +1,7 @@
 /* Whether programs that test both devices test the GPU. */
 #pragma once
 
-#include "core/stream.h"
+#include "eval/stream.h"
 #include "support/testing.h"
 
 /* Builds with Vulkan do, and one that finds no device fails. On other processors than x86 software

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/op_call.h"
+#include "graph/op_call.h"
 
 /* Room for any params struct: the longest has 32 records of three words. */
 #define WORDS_MAX 128

@@ -1,8 +1,8 @@
 /* Checks of the infer rules of ops. */
 #pragma once
 
-#include "core/array.h"
-#include "core/op.h"
+#include "graph/array.h"
+#include "graph/op.h"
 #include "support/testing.h"
 
 /* Infers the node anew from its op, parameters and inputs. Text of what is wrong, "" if nothing. */

@@ -1,7 +1,7 @@
 /* What a file of any format holds. */
 #pragma once
 
-#include "core/stream.h"
+#include "eval/stream.h"
 #include "io/gguf.h"
 #include "io/io.h"
 

@@ -1,4 +1,5 @@
 #include "support/io_files.h"
+#include "eval/wait.h"
 
 #include <stdio.h>
 

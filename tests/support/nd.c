@@ -1,13 +1,14 @@
 #include "support/nd.h"
+#include "eval/wait.h"
 
 #include <math.h>
 
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 
 struct strm *nd_gpu;

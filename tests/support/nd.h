@@ -2,7 +2,7 @@
  * that run single ops on the GPU. */
 #pragma once
 
-#include "core/array.h"
+#include "graph/array.h"
 #include "support/testing.h"
 
 /* The stream that everything here runs on; made by nd_open, a group setup of cmocka. */

@@ -2,10 +2,10 @@
 
 #include "support/testing.h"
 
-#include "core/hash.h"
-#include "core/memory.h"
-#include "core/plan.h"
-#include "core/rewrite.h"
+#include "base/hash.h"
+#include "graph/memory.h"
+#include "plan/plan.h"
+#include "plan/rewrite.h"
 
 #define POISON 0xdeadull
 #define MAX_OPERANDS 16

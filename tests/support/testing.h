@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "core/shape.h"
+#include "base/err.h"
+#include "graph/shape.h"
 
 /* The call succeeds; the error text is shown where it does not. */
 #define assert_ok(call)                                                                            \

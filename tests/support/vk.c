@@ -1,7 +1,7 @@
 #include "support/vk.h"
 
-#include "backend/vulkan/kern.h"
 #include "backend/vulkan/kernels/args.h"
+#include "backend/vulkan/ops/kern.h"
 #include "support/testing.h"
 
 #define GROUP_SIZE 64

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/vulkan/encoder.h"
-#include "backend/vulkan/pipeline.h"
+#include "backend/vulkan/rt/encoder.h"
+#include "backend/vulkan/rt/pipeline.h"
 
 /* A GPU stream of the calling thread; fails the test if there is no device. */
 struct strm *vkt_stream(void);

@@ -1,7 +1,8 @@
-#include "core/array.h"
+#include "graph/array.h"
+#include "eval/wait.h"
 
-#include "core/memory.h"
-#include "core/op.h"
+#include "graph/memory.h"
+#include "graph/op.h"
 #include "support/sim.h"
 #include "support/testing.h"
 

@@ -3,7 +3,7 @@
 
 #include "support/testing.h"
 
-#include "core/memory.h"
+#include "graph/memory.h"
 
 #define PAGE ((size_t)BUF_CACHE_PAGE)
 

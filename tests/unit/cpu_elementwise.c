@@ -2,8 +2,8 @@
  * that the backend has. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
-#include "core/eval.h"
-#include "core/gate.h"
+#include "base/gate.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 
 #include <math.h>

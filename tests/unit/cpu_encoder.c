@@ -1,8 +1,9 @@
 /* Streams of the CPU backend: order, events, lifetime of buffers, failures, the pool. */
 #include "backend/cpu/cpu.h"
-#include "core/eval.h"
-#include "core/memory.h"
-#include "core/sched.h"
+#include "eval/eval.h"
+#include "eval/sched.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
 #include "ops/ops.h"
 #include "support/arrays.h"
 

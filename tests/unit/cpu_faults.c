@@ -1,7 +1,7 @@
 /* Every allocation on the way from the graph through the CPU backend may fail: the result is an
  * error or the right value, and the stream works on. */
-#include "core/eval.h"
-#include "core/memory.h"
+#include "eval/eval.h"
+#include "graph/memory.h"
 #include "support/arrays.h"
 
 struct inputs {

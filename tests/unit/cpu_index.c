@@ -1,5 +1,5 @@
 /* Gather and random bits on the CPU. */
-#include "core/eval.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 
 /* ---- gather ---- */

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/array.h"
+#include "eval/wait.h"
+#include "graph/array.h"
 #include "support/testing.h"
 
 /* Elements of a run: several vectors of any set, and some more. */

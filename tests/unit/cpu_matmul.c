@@ -1,5 +1,5 @@
 /* Matrix products on the CPU against triple loops in float64: types, layouts, batches, edges. */
-#include "core/eval.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 
 #include <math.h>

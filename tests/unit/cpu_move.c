@@ -1,6 +1,6 @@
 /* Views, copies and movements: the shared ops of backend/common on the CPU's strided copy. */
 #include "backend/backend.h"
-#include "core/eval.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 
 static const enum dtype some_types[] = { DT_UINT8, DT_BFLOAT16, DT_FLOAT32, DT_COMPLEX64 };

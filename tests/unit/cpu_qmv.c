@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "core/dtype.h"
-#include "core/mem.h"
+#include "base/mem.h"
+#include "graph/dtype.h"
 
 #define ROWS 7
 #define MOST_K 3104

@@ -1,5 +1,5 @@
 /* Reductions, argmin and argmax, softmax and log-sum-exp on the CPU against loops in float64. */
-#include "core/eval.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 
 #include <math.h>

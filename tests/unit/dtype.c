@@ -1,4 +1,4 @@
-#include "core/dtype.h"
+#include "graph/dtype.h"
 
 #include "support/testing.h"
 

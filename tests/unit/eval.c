@@ -1,9 +1,10 @@
-#include "core/eval.h"
+#include "eval/eval.h"
 
-#include "core/gate.h"
-#include "core/memory.h"
-#include "core/op.h"
-#include "core/plan.h"
+#include "base/gate.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
+#include "graph/op.h"
+#include "plan/plan.h"
 #include "support/sim.h"
 #include "support/testing.h"
 

@@ -3,11 +3,12 @@
  * NaN are left open: which operand's NaN a sum takes over is the compiler's choice.
  *
  * usage: unit_fusion [seed [graphs]]; a failure prints the seed of its graph. */
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/op.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/gpu.h"
 #include "support/testing.h"

@@ -1,6 +1,6 @@
-#include "core/gate.h"
+#include "base/gate.h"
 
-#include "core/log.h"
+#include "base/log.h"
 #include "support/testing.h"
 
 #include <stdlib.h>

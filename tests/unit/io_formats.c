@@ -1,9 +1,10 @@
 /* Files of every format, written by tests/gen/io_files.py: right ones give the arrays that NumPy
  * put into them, wrong ones an error that says why and where. */
+#include "eval/wait.h"
 #include "support/io_files.h"
 #include "support/testing.h"
 
-#include "core/log.h"
+#include "base/log.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,11 @@
 /* What becomes of files and memory: lazy reading, bytes used in place, files that change, writing
  * aside, no memory. */
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/load.h"
-#include "core/memory.h"
-#include "core/stream.h"
+#include "base/gate.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/load.h"
+#include "graph/memory.h"
 #include "io/gguf.h"
 #include "io/io.h"
 #include "support/data.h"

@@ -1,6 +1,6 @@
-#include "core/json.h"
+#include "base/json.h"
 
-#include "core/mem.h"
+#include "base/mem.h"
 #include "support/data.h"
 #include "support/testing.h"
 

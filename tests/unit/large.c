@@ -1,10 +1,11 @@
 /* More than 2^31 elements: add, sum, copy, a slice at the far end; on every device that has the
  * memory. Slow: run where the label slow is asked for. */
 #include "backend/backend.h"
-#include "core/eval.h"
-#include "core/memory.h"
-#include "core/op.h"
-#include "core/stream.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/room.h"
 #include "support/testing.h"

@@ -1,13 +1,13 @@
 /* Tokenizers from the arrays of GGUF files: the same ids as those from tokenizer.json. */
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 #include "support/data.h"
 #include "support/testing.h"
 
 #include <stdio.h>
 
-#include "core/json.h"
-#include "core/mem.h"
+#include "base/json.h"
+#include "base/mem.h"
 
 static const char *const texts[] = {
     "Once upon a time, they'd say 12345 things... and MORE!",

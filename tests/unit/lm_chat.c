@@ -2,7 +2,7 @@
  *
  * usage: unit_lm_chat [FIXTURES [TEMPLATES]]; with TEMPLATES the templates of the models are read
  * from that folder, and must be recognised; without, chats are made of the fixtures' styles. */
-#include "lm/chat_family.h"
+#include "lm/chat/chat_family.h"
 
 #include "support/data.h"
 #include "support/testing.h"
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <zlib.h>
 
-#include "core/json.h"
-#include "core/mem.h"
+#include "base/json.h"
+#include "base/mem.h"
 
 #define MSGS_MAX 16
 #define CHATML                                                                                     \

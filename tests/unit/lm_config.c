@@ -1,11 +1,11 @@
 /* What a config may say: every number and its limits, entries that are not supported, tensors that
  * do not fit. */
-#include "lm/config_numbers.h"
-#include "lm/load.h"
-#include "lm/weights_list.h"
+#include "lm/model/config_numbers.h"
+#include "lm/model/load.h"
+#include "lm/model/weights_list.h"
 
-#include "core/eval.h"
-#include "core/stream.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
 #include "support/testing.h"
 
 #include <stdio.h>

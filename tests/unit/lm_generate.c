@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "core/memory.h"
-#include "core/stream.h"
+#include "eval/stream.h"
+#include "graph/memory.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

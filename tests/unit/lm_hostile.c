@@ -1,17 +1,17 @@
 /* Tokenizers that mean harm: what would take hours or fill the memory takes moments, or is refused.
  *
  * The sizes are such that a step which is quadratic runs into the time limit of the test. */
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 #include "support/testing.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "core/mem.h"
-#include "core/text.h"
-#include "lm/unorm.h"
-#include "lm/vocab.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "lm/tokenizer/unorm.h"
+#include "lm/tokenizer/vocab.h"
 
 #define MODEL                                                                                      \
     "\"model\":{\"vocab\":{\"\":7,\"a\":0,\"b\":1,\"ab\":2,\" \":3},\"merges\":[\"a b\",\" \"]}"

@@ -1,10 +1,10 @@
-#include "lm/regex.h"
+#include "lm/tokenizer/regex.h"
 
 #include <stdio.h>
 
 #include "support/testing.h"
 
-#include "core/mem.h"
+#include "base/mem.h"
 
 /* What stands between matches and the matches themselves, as pieces with '|' between them. */
 static char *split(const char *pattern, const char *s, unsigned flags)

@@ -1,13 +1,13 @@
 /* Folders of tokenizers: the files beside tokenizer.json, and errors that name file and key. */
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 #include "support/testing.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/mem.h"
-#include "core/text.h"
+#include "base/mem.h"
+#include "base/text.h"
 
 #define TOKENIZER                                                                                   \
     "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<s>\":3,\"</s>\":4,"        \

@@ -1,7 +1,7 @@
 /* Ids and texts against the Python package: gen/gen_tokenizers.py says what the fixtures hold.
  *
  * usage: unit_lm_tokenizer [FOLDER], the fixtures; by default those of the source tree. */
-#include "lm/tokenizer.h"
+#include "lm/tokenizer/tokenizer.h"
 
 #include "support/data.h"
 #include "support/testing.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-#include "core/mem.h"
+#include "base/mem.h"
 
 #define RANDOM_LISTS 300
 #define PARTS_STEP 11

@@ -1,4 +1,4 @@
-#include "core/mem.h"
+#include "base/mem.h"
 
 #include "support/testing.h"
 

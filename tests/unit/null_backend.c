@@ -1,8 +1,9 @@
 /* The null backend records what the evaluator asks for. */
 #include "backend/null/null.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/memory.h"
+#include "base/gate.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
+#include "graph/memory.h"
 #include "ops/ops.h"
 #include "support/arrays.h"
 

@@ -5,7 +5,7 @@
 
 #include "support/testing.h"
 
-#include "core/mem.h"
+#include "base/mem.h"
 #include "mlx/c/mlx.h"
 
 static const mlx_stream s = { NULL };

@@ -1,8 +1,8 @@
 /* Parameters of ops as their field lists tell them. */
 #include "support/testing.h"
 
-#include "core/dtype.h"
-#include "core/op.h"
+#include "graph/dtype.h"
+#include "graph/op.h"
 
 static const char *text_of(enum op_params_id id, const void *params)
 {

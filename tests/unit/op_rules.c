@@ -2,8 +2,8 @@
  * differences, vmap against a loop over the batch. */
 #include <math.h>
 
-#include "core/eval.h"
-#include "core/op_call.h"
+#include "eval/eval.h"
+#include "graph/op_call.h"
 #include "ops/build.h"
 #include "support/arrays.h"
 #include "support/gpu.h"

@@ -3,8 +3,8 @@
 
 #include "support/testing.h"
 
-#include "core/array.h"
-#include "core/op.h"
+#include "graph/array.h"
+#include "graph/op.h"
 
 struct number {
     struct op_state base;

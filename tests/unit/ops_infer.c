@@ -4,7 +4,7 @@
 #include "support/infer.h"
 #include "support/testing.h"
 
-#include "core/stream.h"
+#include "eval/stream.h"
 #include "ops/ops.h"
 
 static struct strm *s;

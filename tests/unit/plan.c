@@ -1,11 +1,11 @@
-#include "core/plan.h"
+#include "plan/plan.h"
 
-#include "core/gate.h"
-#include "core/hash.h"
-#include "core/op.h"
-#include "core/plan_build.h"
-#include "core/stat.h"
-#include "core/tape.h"
+#include "base/gate.h"
+#include "base/hash.h"
+#include "base/stat.h"
+#include "eval/tape.h"
+#include "graph/op.h"
+#include "plan/plan_build.h"
 #include "support/sim.h"
 #include "support/testing.h"
 

@@ -5,12 +5,13 @@
  * usage: unit_races [iterations [cpu|long]]; with cpu the GPU is left out (for the thread
  * sanitizer, which does not see what a driver does), as it is where there is none; with long arrays
  * are so long that results come to the host ahead of its asking. */
-#include "core/array.h"
-#include "core/eval.h"
-#include "core/memory.h"
-#include "core/op.h"
-#include "core/sched.h"
-#include "core/stream.h"
+#include "eval/eval.h"
+#include "eval/sched.h"
+#include "eval/stream.h"
+#include "eval/wait.h"
+#include "graph/array.h"
+#include "graph/memory.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

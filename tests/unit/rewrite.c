@@ -1,9 +1,9 @@
 /* Plan rewrites that put nodes of different ops into one step: what they find, and that the result
  * is that of the nodes one by one. */
-#include "core/rewrite.h"
+#include "plan/rewrite.h"
 
-#include "core/eval.h"
-#include "core/gate.h"
+#include "base/gate.h"
+#include "eval/eval.h"
 #include "support/sim.h"
 #include "support/testing.h"
 
@@ -463,7 +463,7 @@ static void test_rows_that_others_read_stay(void **state)
 
 static const enum gate gates[] = {
 #define REWRITE(id, ...) GATE_PLAN_##id,
-#include "core/rewrite.def"
+#include "plan/rewrite.def"
 #undef REWRITE
 };
 

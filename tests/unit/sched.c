@@ -1,4 +1,4 @@
-#include "core/sched.h"
+#include "eval/sched.h"
 
 #include "support/testing.h"
 

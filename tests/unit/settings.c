@@ -3,7 +3,7 @@
  * overridden again and again in it.
  *
  * usage: unit_settings [processes [seed]] */
-#include "core/gate.h"
+#include "base/gate.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/log.h"
+#include "base/log.h"
 #include "mlx/c/mlx.h"
 #include "support/testing.h"
 

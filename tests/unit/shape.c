@@ -1,4 +1,4 @@
-#include "core/shape.h"
+#include "graph/shape.h"
 
 #include "support/testing.h"
 

@@ -10,13 +10,14 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "core/array.h"
-#include "core/eval.h"
-#include "core/memory.h"
-#include "core/op.h"
-#include "core/sched.h"
-#include "core/stream.h"
-#include "core/tape.h"
+#include "eval/eval.h"
+#include "eval/sched.h"
+#include "eval/stream.h"
+#include "eval/tape.h"
+#include "eval/wait.h"
+#include "graph/array.h"
+#include "graph/memory.h"
+#include "graph/op.h"
 #include "ops/ops.h"
 #include "support/testing.h"
 

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/vulkan/elementwise_emit.h"
-#include "backend/vulkan/elementwise_fn.h"
-#include "core/mem.h"
+#include "backend/vulkan/jit/elementwise_emit.h"
+#include "backend/vulkan/jit/elementwise_fn.h"
+#include "base/mem.h"
 
 static char module_path[] = "/tmp/spirv-module-XXXXXX"; /* for mkstemp */
 

@@ -1,4 +1,4 @@
-#include "core/stat.h"
+#include "base/stat.h"
 
 #include "support/testing.h"
 

@@ -1,7 +1,7 @@
-#include "core/tape.h"
+#include "eval/tape.h"
 
-#include "core/gate.h"
-#include "core/op.h"
+#include "base/gate.h"
+#include "graph/op.h"
 #include "support/sim.h"
 #include "support/testing.h"
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/clock.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/times.h"
-#include "core/trace.h"
+#include "base/clock.h"
+#include "base/gate.h"
+#include "base/times.h"
+#include "base/trace.h"
+#include "eval/eval.h"
 #include "support/arrays.h"
 #include "support/child.h"
 

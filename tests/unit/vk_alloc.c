@@ -1,14 +1,15 @@
 /* GPU memory: splitting of blocks, the three strategies, the cache, exhaustion. */
+#include "eval/wait.h"
 #include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
-#include "backend/vulkan/alloc.h"
-#include "backend/vulkan/device.h"
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/suballoc.h"
-#include "core/memory.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/rt/alloc.h"
+#include "backend/vulkan/rt/device.h"
+#include "backend/vulkan/rt/suballoc.h"
+#include "base/stat.h"
+#include "graph/memory.h"
 
 /* ---- splitting ---- */
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backend/vulkan/device.h"
-#include "backend/vulkan/fault.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/rt/device.h"
+#include "base/stat.h"
 
 #define SETTINGS(...) ((const char *[]){ __VA_ARGS__, NULL })
 

@@ -1,5 +1,6 @@
 /* What happens when the driver fails: a clear text, the right code, nobody hangs, the process and
  * the CPU go on. Every case runs in a process of its own, because a lost device stays lost. */
+#include "eval/wait.h"
 #include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
@@ -7,12 +8,12 @@
 #include <pthread.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/kern.h"
+#include "backend/vulkan/check/fault.h"
 #include "backend/vulkan/kernels/args.h"
-#include "core/eval.h"
-#include "core/memory.h"
-#include "core/sched.h"
+#include "backend/vulkan/ops/kern.h"
+#include "eval/eval.h"
+#include "eval/sched.h"
+#include "graph/memory.h"
 #include "ops/ops.h"
 
 static void encode(struct strm *s, struct arr *out)

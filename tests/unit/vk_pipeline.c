@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/kern.h"
-#include "backend/vulkan/pipeline_cache.h"
-#include "core/gate.h"
-#include "core/log.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/ops/kern.h"
+#include "backend/vulkan/rt/pipeline_cache.h"
+#include "base/gate.h"
+#include "base/log.h"
+#include "base/stat.h"
 
 static const struct kern_blob *probe_blob(void)
 {

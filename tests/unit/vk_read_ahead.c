@@ -1,18 +1,19 @@
 /* Results that come to the host along with the work. Where host and GPU share memory there is
  * nothing to copy. */
+#include "eval/wait.h"
 #include "support/testing.h"
 #include "support/vk.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "backend/vulkan/alloc.h"
-#include "core/array.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/stat.h"
-#include "core/stream.h"
+#include "backend/vulkan/rt/alloc.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/stream.h"
+#include "graph/array.h"
 #include "ops/ops.h"
 
 #define N 16384 /* 64 KiB */

@@ -1,13 +1,14 @@
 /* Pipelines of a new plan are built ahead, in several threads: all of them and no others, with
  * nothing encoded, allocated, read or counted on the way. Each case in a process of its own, so
  * that no pipeline is there. */
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/pipeline.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/load.h"
-#include "core/memory.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/rt/pipeline.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
+#include "eval/wait.h"
+#include "graph/load.h"
+#include "graph/memory.h"
 #include "ops/ops.h"
 #include "support/child.h"
 #include "support/testing.h"

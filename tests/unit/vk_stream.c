@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/hazard_check.h"
-#include "backend/vulkan/record.h"
-#include "backend/vulkan/stream.h"
-#include "core/gate.h"
-#include "core/memory.h"
-#include "core/sched.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/check/hazard_check.h"
+#include "backend/vulkan/check/record.h"
+#include "backend/vulkan/rt/stream.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/sched.h"
+#include "graph/memory.h"
 
 #define N 4096
 

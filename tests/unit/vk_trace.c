@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/stat.h"
-#include "core/times.h"
-#include "core/trace.h"
+#include "base/stat.h"
+#include "base/times.h"
+#include "base/trace.h"
 
 static char path[] = "/tmp/vk_trace_XXXXXX"; /* for mkstemp */
 

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/vulkan/fault.h"
-#include "backend/vulkan/pipeline.h"
-#include "backend/vulkan/variant.h"
-#include "core/gate.h"
-#include "core/log.h"
-#include "core/mem.h"
-#include "core/op.h"
-#include "core/times.h"
+#include "backend/vulkan/check/fault.h"
+#include "backend/vulkan/ops/variant.h"
+#include "backend/vulkan/rt/pipeline.h"
+#include "base/gate.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/times.h"
+#include "graph/op.h"
 #include "support/nd.h"
 
 #define ROWS 6

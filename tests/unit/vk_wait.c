@@ -1,5 +1,6 @@
 /* GPU streams that wait for the CPU: nobody who encodes is held up, bytes that the CPU has yet to
  * write arrive, and what does not wait goes on. Each memory strategy in a process of its own. */
+#include "eval/wait.h"
 #include "support/child.h"
 #include "support/testing.h"
 #include "support/vk.h"
@@ -9,10 +10,10 @@
 #include <unistd.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/vulkan/fault.h"
-#include "core/eval.h"
-#include "core/gate.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/fault.h"
+#include "base/gate.h"
+#include "base/stat.h"
+#include "eval/eval.h"
 #include "ops/ops.h"
 
 #define N 3000

@@ -1,6 +1,6 @@
 #include "backend/common/buffer_cache.h"
 
-#include "core/memory.h"
+#include "graph/memory.h"
 
 struct cache_node {
     struct buf *buf;

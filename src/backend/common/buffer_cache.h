@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "core/array.h"
+#include "graph/array.h"
 
 struct cache_node;
 

@@ -1,6 +1,6 @@
 /* Load: bytes of a file into the memory of the stream's device. They are read when the step is
  * encoded, into memory that nothing uses yet, so that no device has to wait for them. */
-#include "core/load.h"
+#include "graph/load.h"
 
 #include "backend/common/families.h"
 

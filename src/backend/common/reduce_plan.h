@@ -5,8 +5,8 @@
  * steps: neighbouring lanes should follow that one. */
 #pragma once
 
-#include "core/array.h"
-#include "core/op_params.h"
+#include "graph/array.h"
+#include "graph/op_params.h"
 
 enum reduce_walk {
     REDUCE_ROWS, /* the innermost reduced axis has the smallest stride: lanes share an output */

@@ -1,8 +1,8 @@
 /* What the backends share of rotary positions. */
 #pragma once
 
-#include "core/array.h"
-#include "core/op.h"
+#include "graph/array.h"
+#include "graph/op.h"
 
 /* The angle per position of every pair: base^(-i / n), i < n, rounded from double. */
 void rope_inv_freqs(float *dst, float base, size_t n);

@@ -1,8 +1,8 @@
 /* Host memory for arrays. */
 #include "backend/common/buffer_cache.h"
 #include "backend/cpu/cpu.h"
-#include "core/memory.h"
-#include "core/stat.h"
+#include "base/stat.h"
+#include "graph/memory.h"
 
 #include <unistd.h>
 

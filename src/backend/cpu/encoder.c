@@ -1,10 +1,10 @@
 /* A stream's worker thread and its queue. */
 #include "backend/cpu/cpu.h"
-#include "core/clock.h"
-#include "core/sched.h"
-#include "core/stat.h"
-#include "core/times.h"
-#include "core/trace.h"
+#include "base/clock.h"
+#include "base/stat.h"
+#include "base/times.h"
+#include "base/trace.h"
+#include "eval/sched.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  * so arithmetic exists for the storage classes below only. */
 #pragma once
 
-#include "core/fx.h"
+#include "plan/fx.h"
 
 /* Storage classes: what a loop over values of a dtype sees. CLASS(id, type, type to compute in) */
 #define CPU_CLASSES(CLASS)                                                                         \

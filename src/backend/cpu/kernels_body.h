@@ -2,7 +2,7 @@
  * (the name of its table) and its instruction set, then includes this. */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/kernels_scalar.h"
-#include "core/to_int.h"
+#include "base/to_int.h"
 
 #if defined(__clang__)
 #define VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")

@@ -3,7 +3,7 @@
  * microseconds, and waking a thread takes longer than many of them: whoever waits stays awake for a
  * while first. */
 #include "backend/cpu/cpu.h"
-#include "core/gate.h"
+#include "base/gate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

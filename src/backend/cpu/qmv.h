@@ -5,7 +5,7 @@
  * of two, which loses less than their own rounding did. */
 #pragma once
 
-#include "core/common.h"
+#include "base/common.h"
 
 /* Bytes of a row that are read at a time, and by what reads the most. */
 #define CPU_QMV_BLOCK 32

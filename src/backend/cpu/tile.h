@@ -1,7 +1,7 @@
 /* Moving elements between strided memory and dense tiles, by item size. */
 #pragma once
 
-#include "core/shape.h"
+#include "graph/shape.h"
 
 /* Calls LOOP(type) with the unsigned type of `item` bytes. */
 #define BY_ITEM(item, LOOP)                                                                        \

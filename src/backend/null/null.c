@@ -2,8 +2,8 @@
 
 #include "backend/common/elementwise.h"
 #include "backend/common/families.h"
-#include "core/memory.h"
-#include "core/plan.h"
+#include "graph/memory.h"
+#include "plan/plan.h"
 
 #include <stdatomic.h>
 

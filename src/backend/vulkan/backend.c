@@ -6,20 +6,20 @@
 #include <stdio.h>
 
 #include "backend/common/families.h"
-#include "backend/vulkan/alloc.h"
-#include "backend/vulkan/device.h"
 #include "backend/vulkan/exit_report.h"
-#include "backend/vulkan/families.h"
-#include "backend/vulkan/group.h"
-#include "backend/vulkan/notes.h"
-#include "backend/vulkan/read_ahead.h"
-#include "backend/vulkan/rehearsal.h"
-#include "backend/vulkan/stream.h"
-#include "backend/vulkan/transfer.h"
-#include "core/gate.h"
-#include "core/mem.h"
-#include "core/sched.h"
-#include "core/stat.h"
+#include "backend/vulkan/ops/families.h"
+#include "backend/vulkan/ops/group.h"
+#include "backend/vulkan/ops/read_ahead.h"
+#include "backend/vulkan/rt/alloc.h"
+#include "backend/vulkan/rt/device.h"
+#include "backend/vulkan/rt/notes.h"
+#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/stream.h"
+#include "backend/vulkan/rt/transfer.h"
+#include "base/gate.h"
+#include "base/mem.h"
+#include "base/stat.h"
+#include "eval/sched.h"
 
 static const be_op_fn families[OP_FAMILY_COUNT] = {
 #define COMMON(id, word) [OP_FAMILY_##id] = be_##word,

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/vulkan/hazard_check.h"
-#include "backend/vulkan/pipeline.h"
-#include "backend/vulkan/variant.h"
-#include "core/gate.h"
-#include "core/stat.h"
+#include "backend/vulkan/check/hazard_check.h"
+#include "backend/vulkan/ops/variant.h"
+#include "backend/vulkan/rt/pipeline.h"
+#include "base/gate.h"
+#include "base/stat.h"
 
 static void report_hazards(void)
 {

@@ -1,0 +1,190 @@
+/* Attention of one new position together with what gets its heads into their places. */
+#include <stdio.h>
+
+#include "backend/vulkan/ops/attn.h"
+#include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/variant.h"
+
+enum { QUERIES, KEYS, VALUES, PARTS };
+
+struct heads_job {
+    struct attn_job attn;
+    const struct vk_rope *rope;
+    struct norm_team team;
+    struct attn_plan plan;
+};
+
+/* ---- whether ---- */
+
+static bool strides_fit(const struct vk_rope_part *part)
+{
+    const struct vk_head_strides *from = &part->from, *to = &part->to;
+
+    return attn_fits_i32(from->batch) && attn_fits_i32(from->head) && attn_fits_i32(to->batch) &&
+           attn_fits_i32(to->head) && attn_fits_i32(to->position);
+}
+
+/* Rows of queries, a key and a value, and the sums of teams. */
+static uint32_t shared_bytes(const struct heads_job *j)
+{
+    uint32_t row = j->rope->size * (uint32_t)dt_size((enum dtype)j->attn.in[0]->dtype);
+
+    return j->plan.shared + (j->plan.rows + 2) * row + 4 * j->plan.spec[0];
+}
+
+static enum variant_reason judge(struct heads_job *j)
+{
+    const struct vk_limits *dev = vk_limits_get();
+
+    if (!vk_rope_is_held(j->rope, &j->team))
+        return VARIANT_LAYOUT;
+    for (int i = 0; i < PARTS; i++)
+        if (!strides_fit(&j->rope->part[i]))
+            return VARIANT_LAYOUT;
+    attn_plan_rows(&j->plan, &j->attn);
+    if (1u << j->team.log2_team > j->plan.spec[0] ||
+        (uint64_t)j->plan.items * j->plan.splits > dev->max_groups[0])
+        return VARIANT_SIZE;
+    return shared_bytes(j) <= dev->shared_memory ? VARIANT_FITS : VARIANT_DEVICE;
+}
+
+static enum group_reason reason_of(enum variant_reason why)
+{
+    return why == VARIANT_FITS     ? GROUP_OFF /* it fits, but was not taken */
+           : why == VARIANT_LAYOUT ? GROUP_LAYOUT
+                                   : GROUP_SIZE;
+}
+
+/* ---- encoding ---- */
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct heads_job *j = data;
+    const struct attn *a = &j->attn.a;
+
+    snprintf(text, size, "%s, heads %d of %d x %d, %d keys",
+             dt_name((enum dtype)j->attn.in[0]->dtype), a->heads, a->n_kv, a->dim, a->n_k);
+}
+
+/* Constants that attn_heads.glsl has beside those of attn_rows.comp. One query sees all keys. */
+static void extend_spec(struct heads_job *j)
+{
+    const struct vk_rope_part *part = j->rope->part;
+    struct attn_plan *p = &j->plan;
+
+    p->kern = KERN_ATTN_HEADS;
+    p->spec[3] &= ~SDPA_CAUSAL;
+    p->spec[p->n_spec++] = vk_rope_flags(j->rope) | (part[QUERIES].is_normed ? HEADS_NORM_Q : 0) |
+                           (part[KEYS].is_normed ? HEADS_NORM_K : 0);
+    p->spec[p->n_spec++] = p->spec[0];
+    p->spec[p->n_spec++] = j->team.lanes;
+    p->spec[p->n_spec++] = j->team.log2_team;
+    p->spec[p->n_spec++] = (uint32_t)j->attn.a.n_kv;
+}
+
+static enum err bind_rows(struct vk_enc *e, struct attn_heads_args *a, const struct vk_rope *r)
+{
+    const struct vk_rope_part *q = &r->part[QUERIES], *k = &r->part[KEYS], *v = &r->part[VALUES];
+    enum err err;
+
+    TRY(vk_enc_read(e, &a->q_row, q->src));
+    TRY(vk_enc_read(e, &a->k_row, k->src));
+    TRY(vk_enc_read(e, &a->v_row, v->src));
+    if (q->weight)
+        TRY(vk_enc_read(e, &a->q_weight, q->weight));
+    if (k->weight)
+        TRY(vk_enc_read(e, &a->k_weight, k->weight));
+    /* Also read, but not where it is written. */
+    TRY(vk_enc_write(e, &a->k, k->dst));
+    TRY(vk_enc_write(e, &a->v, v->dst));
+    a->q_row_head = (int32_t)q->from.head;
+    a->k_row_head = (int32_t)k->from.head;
+    a->v_row_head = (int32_t)v->from.head;
+    a->k_head = (int32_t)k->to.head, a->k_pos = (int32_t)k->to.position;
+    a->v_head = (int32_t)v->to.head, a->v_pos = (int32_t)v->to.position;
+    a->eps = q->is_normed ? q->eps : k->eps;
+out:
+    return err;
+}
+
+static enum err bind_more(struct vk_enc *e, struct attn_heads_args *a, const struct heads_job *j)
+{
+    const struct vk_rope *r = j->rope;
+    const struct arr *sinks = j->attn.a.sinks;
+    struct attn_heads_more m = { .q_batch = (int32_t)r->part[QUERIES].from.batch,
+                                 .k_batch = (int32_t)r->part[KEYS].from.batch,
+                                 .v_batch = (int32_t)r->part[VALUES].from.batch,
+                                 .keys_batch = (int32_t)r->part[KEYS].to.batch,
+                                 .values_batch = (int32_t)r->part[VALUES].to.batch,
+                                 .first = r->p->offset,
+                                 .position_scale = r->p->scale };
+    struct vk_rope_table table;
+    enum err err;
+
+    TRY(vk_rope_table(e, &table, r));
+    a->table = table.addr;
+    m.table_stride = table.stride;
+    if (r->offset) {
+        m.offset_stride = r->offset->size > 1 ? r->offset->strides[0] : 0;
+        TRY(vk_enc_read(e, &m.offset, r->offset));
+    }
+    if (sinks) {
+        m.sinks_stride = (int32_t)sinks->strides[0];
+        TRY(vk_enc_read(e, &m.sinks, sinks));
+    }
+    if (j->plan.splits > 1)
+        TRY(attn_parts(e, &m.parts, &m.counters, &j->plan));
+    vk_enc_absent(&m, 4);
+    err = vk_enc_args(e, &a->more, &m, sizeof m);
+out:
+    return err;
+}
+
+static enum err encode(struct vk_enc *e, const struct heads_job *j, const struct vk_pipe *pipe)
+{
+    const struct attn *t = &j->attn.a;
+    struct attn_heads_args a = { .n_k = (uint32_t)t->n_k,
+                                 .size = j->rope->size,
+                                 .splits = j->plan.splits,
+                                 .scale = t->p->scale };
+    const struct exec *x = j->attn.x;
+    enum err err;
+
+    TRY(attn_alloc(x->out[0], x->strm->be));
+    TRY(bind_rows(e, &a, j->rope));
+    TRY(bind_more(e, &a, j));
+    TRY(vk_enc_write(e, &a.dst, x->out[0]));
+    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+                          launch_grid((uint64_t)j->plan.items * j->plan.splits));
+out:
+    if (err)
+        vk_enc_drop(e);
+    return err;
+}
+
+enum err vk_attn_heads(struct vk_enc *e, const struct vk_attn_heads *h, enum group_reason *why)
+{
+    struct heads_job j = { .attn = { .x = h->sdpa, .is_wide = true }, .rope = h->rope };
+    const struct attn *a = &j.attn.a;
+    const struct vk_pipe *pipe;
+    enum err err;
+
+    attn_of(&j.attn.a, h->sdpa);
+    j.attn.in[0] = a->q;
+    struct variant_problem problem = {
+        describe, &j, "queries x keys x heads x dim", { a->n_q, a->n_k, a->heads, a->dim }
+    };
+    enum variant_reason fits = judge(&j);
+    if (!variant_takes(VARIANT_SDPA_DECODE_HEADS, fits, &problem)) {
+        *why = reason_of(fits);
+        return ERR_OK;
+    }
+    extend_spec(&j);
+    err = kern_pipe(&pipe, j.plan.kern, a->q->dtype, j.plan.spec, j.plan.n_spec);
+    if (!err)
+        return encode(e, &j, pipe);
+    if (!variant_gives_way(VARIANT_SDPA_DECODE_HEADS, err))
+        return err;
+    *why = GROUP_OFF;
+    return ERR_OK;
+}

@@ -1,0 +1,343 @@
+#include <stdio.h>
+
+#include "backend/vulkan/ops/families.h"
+#include "backend/vulkan/ops/kern.h"
+#include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+
+#define MAX_INDEX NEST_OPERANDS
+
+/* As gather.comp finds it in memory. */
+struct index_entry {
+    struct walk_args walk;
+    struct gather_index index;
+};
+
+struct job {
+    const struct gather_params *p;
+    const struct arr *src, *out;
+    struct arr *const *indices;
+    uint64_t base_walk; /* as in the arguments */
+    uint64_t src_addr;
+    struct nest slice; /* over the source, in elements, then in units */
+    size_t n, slice_n; /* elements of the output and of a slice */
+    int64_t per_unit;  /* elements */
+};
+
+/* ---- variants ---- */
+
+static const struct variant {
+    enum variant_id id;
+    int64_t bytes; /* of a unit; 0: an element */
+} variants[] = {
+    { VARIANT_GATHER_16, 16 }, { VARIANT_GATHER_8, 8 },       { VARIANT_GATHER_4, 4 },
+    { VARIANT_GATHER_2, 2 },   { VARIANT_GATHER_ELEMENT, 0 },
+};
+
+static const enum kern_id kern_by_log2[] = { KERN_GATHER_1, KERN_GATHER_2, KERN_GATHER_4,
+                                             KERN_GATHER_8, KERN_GATHER_16 };
+
+static int64_t item_size(const struct job *j)
+{
+    return (int64_t)dt_size((enum dtype)j->src->dtype);
+}
+
+/* A unit of several elements fits if every slice is a whole number of units, each of them
+ * consecutive and aligned. */
+static enum variant_reason judge(const struct variant *v, const struct job *j)
+{
+    const struct nest *s = &j->slice;
+    int64_t per_unit = v->bytes / item_size(j);
+    int last = s->ndim - 1;
+
+    if (!v->bytes)
+        return VARIANT_FITS;
+    if (!gate_on(GATE_VK_GATHER_WIDE))
+        return VARIANT_OFF;
+    if (per_unit <= 1)
+        return VARIANT_DTYPE;
+    if (last < 0 || s->dim[last] % per_unit)
+        return VARIANT_SIZE;
+    if (s->stride[0][last] != 1 || j->src_addr % (uint64_t)v->bytes)
+        return VARIANT_LAYOUT;
+    for (int i = 0; i < last; i++)
+        if (s->stride[0][i] % per_unit)
+            return VARIANT_LAYOUT;
+    for (int i = 0; i < j->p->n_axes; i++)
+        if (j->src->strides[j->p->d[i].axis] % per_unit)
+            return VARIANT_LAYOUT;
+    return VARIANT_FITS;
+}
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct job *j = data;
+    const struct nest *s = &j->slice;
+    int last = s->ndim - 1;
+
+    snprintf(text, size, "%s, slices of %d dimensions, the last %lld with stride %lld",
+             dt_name((enum dtype)j->src->dtype), s->ndim, last < 0 ? 1 : (long long)s->dim[last],
+             last < 0 ? 1 : (long long)s->stride[0][last]);
+}
+
+static struct variant_problem problem_of(const struct job *j)
+{
+    return (struct variant_problem){ describe,
+                                     j,
+                                     "slices x elements of each",
+                                     { (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n } };
+}
+
+static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
+{
+    const struct variant *v = variants;
+    struct variant_problem problem = problem_of(j);
+    int64_t bytes;
+    enum err err;
+
+    do {
+        while (!variant_takes(v->id, judge(v, j), &problem))
+            v++;
+        bytes = v->bytes ? v->bytes : item_size(j);
+        err = kern_pipe(pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
+                        (uint32_t[]){ workgroup, 1, 1 }, 3);
+    } while (err && variant_gives_way(v->id, err));
+    j->per_unit = bytes / item_size(j);
+    return err;
+}
+
+/* ---- arguments ---- */
+
+static void collapse_slice(struct job *j)
+{
+    const int64_t *strides = j->src->strides;
+    struct shp shape = { .ndim = j->src->ndim };
+
+    for (int i = 0; i < shape.ndim; i++)
+        shape.d[i] = j->p->d[i].size;
+    j->slice_n = shp_size(&shape);
+    shp_collapse(&j->slice, &shape, &strides, 1);
+}
+
+static enum err set_slice(struct gather_args *a, struct job *j, struct vk_enc *e)
+{
+    struct nest *s = &j->slice;
+    int last = s->ndim - 1;
+    struct walk_args walk;
+
+    a->slice = j->slice_n / (uint64_t)j->per_unit;
+    if (j->per_unit > 1) {
+        s->dim[last] /= j->per_unit;
+        for (int i = 0; i < last; i++)
+            s->stride[0][i] /= j->per_unit;
+    }
+    if (last < 0 || (last == 0 && s->stride[0][0] == 1))
+        return ERR_OK;
+    launch_walk(&walk, s->dim, s->stride[0], s->ndim);
+    return vk_enc_args(e, &a->slice_walk, &walk, sizeof walk);
+}
+
+static void index_nest(struct nest *n, const struct arr *index)
+{
+    const int64_t *strides = index->strides;
+    struct shp shape;
+
+    arr_shape(&shape, index);
+    shp_collapse(n, &shape, &strides, 1);
+}
+
+static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
+                           const struct arr *index)
+{
+    int axis = j->p->d[k].axis;
+    struct nest nest;
+
+    if (!dt_is_integer((enum dtype)index->dtype))
+        return err_set(ERR_UNSUPPORTED, "[gather] cannot index with %s",
+                       dt_name((enum dtype)index->dtype));
+    index_nest(&nest, index);
+    launch_walk(&x->walk, nest.dim, nest.stride[0], nest.ndim);
+    x->index.stride = j->src->strides[axis] / j->per_unit;
+    x->index.dim = j->src->shape[axis];
+    x->index.last = j->src->shape[axis] - j->p->d[axis].size;
+    x->index.code = launch_index_code((enum dtype)index->dtype);
+    x->index.reserved = 0;
+    return ERR_OK;
+}
+
+static enum err set_indices(struct gather_args *a, const struct job *j, struct vk_enc *e)
+{
+    struct index_entry entries[MAX_INDEX];
+    enum err err = ERR_OK;
+
+    for (uint32_t k = 0; k < a->n_index; k++) {
+        TRY(fill_entry(&entries[k], j, (int)k, j->indices[k]));
+        TRY(vk_enc_read(e, &entries[k].index.addr, j->indices[k]));
+    }
+    if (a->n_index)
+        TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0]));
+out:
+    return err;
+}
+
+/* ---- blocks ---- */
+
+#define UNITS_PER_PIECE (GATHER_BLOCK_LOADS * BLOCK_LANES)
+
+/* Bytes from one index to the next. */
+static int64_t step_of(const struct job *j)
+{
+    return j->src->strides[j->p->d[0].axis] * item_size(j);
+}
+
+static bool is_dense(const struct nest *n)
+{
+    return n->ndim == 0 || (n->ndim == 1 && n->stride[0][0] == 1);
+}
+
+static enum variant_reason judge_blocks(const struct job *j)
+{
+    uint64_t bytes = j->slice_n * (uint64_t)item_size(j), slices = j->n / j->slice_n;
+    struct nest index;
+
+    if (launch_block_lanes() != BLOCK_LANES)
+        return VARIANT_DEVICE;
+    if (!gate_on(GATE_VK_GATHER_WIDE))
+        return VARIANT_OFF;
+    if (j->p->n_axes != 1 || j->base_walk || !is_dense(&j->slice) || bytes % 8 || step_of(j) % 8 ||
+        j->src_addr % 4)
+        return VARIANT_LAYOUT;
+    index_nest(&index, j->indices[0]);
+    if (index.ndim > 1 || !dt_is_integer((enum dtype)j->indices[0]->dtype))
+        return VARIANT_LAYOUT;
+    uint64_t pieces = (bytes / 8 + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE;
+    bool fits = bytes / 8 >= UNITS_PER_PIECE && pieces <= 1u << BLOCK_TASK_BITS &&
+                slices <= (1u << BLOCK_TASK_BITS) / pieces && launch_block_pays(slices * bytes);
+    return fits ? VARIANT_FITS : VARIANT_SIZE;
+}
+
+static enum err run_blocks(const struct job *j, struct vk_enc *e, const struct vk_pipe *pipe)
+{
+    const struct arr *index = j->indices[0];
+    uint32_t units = (uint32_t)(j->slice_n * (uint64_t)item_size(j) / 8);
+    uint32_t dim = (uint32_t)j->src->shape[j->p->d[0].axis];
+    struct gather_block_args a = { .src_addr = j->src_addr,
+                                   .src_stride = step_of(j) / 8,
+                                   .slice = units,
+                                   .pieces = (units + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE,
+                                   .dim = dim,
+                                   .last = dim - (uint32_t)j->p->d[j->p->d[0].axis].size };
+    struct nest positions;
+    enum err err;
+
+    index_nest(&positions, index);
+    a.index_stride = positions.ndim ? positions.stride[0][0] : 0;
+    a.n_tasks = (uint32_t)(j->n / j->slice_n) * a.pieces;
+    launch_block_digits(a.digit);
+    TRY(vk_enc_read(e, &a.index_addr, index));
+    TRY(vk_enc_write(e, &a.out_addr, j->out));
+    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+                          launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
+out:
+    return err;
+}
+
+/* *done: whether it was encoded. */
+static enum err encode_blocks(bool *done, const struct job *j, struct vk_enc *e)
+{
+    struct variant_problem problem = problem_of(j);
+    const struct vk_pipe *pipe;
+    enum err err = ERR_OK;
+
+    *done = variant_takes(VARIANT_GATHER_BLOCKS, judge_blocks(j), &problem);
+    if (!*done)
+        return ERR_OK;
+    uint32_t code = launch_index_code((enum dtype)j->indices[0]->dtype);
+    err = kern_pipe(&pipe, KERN_GATHER_BLOCK, -1,
+                    (uint32_t[]){ BLOCK_SUBGROUPS * BLOCK_LANES, 1, 1, code }, 4);
+    if (err) {
+        *done = false;
+        return variant_gives_way(VARIANT_GATHER_BLOCKS, err) ? ERR_OK : err;
+    }
+    return run_blocks(j, e, pipe);
+}
+
+static enum err encode(struct job *j, struct vk_enc *e)
+{
+    struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
+    uint32_t workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
+    const struct vk_pipe *pipe;
+    bool done;
+    enum err err;
+
+    TRY(vk_enc_read(e, &j->src_addr, j->src));
+    collapse_slice(j);
+    TRY(encode_blocks(&done, j, e));
+    if (done)
+        goto out;
+    TRY(choose(&pipe, j, workgroup));
+    TRY(set_slice(&a, j, e));
+    TRY(set_indices(&a, j, e));
+    TRY(vk_enc_write(e, &a.out_addr, j->out));
+    a.src_addr = j->src_addr;
+    a.n = j->n / (uint64_t)j->per_unit;
+    TRY(vk_enc_dispatch(
+        e, pipe, &a, sizeof a,
+        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));
+out:
+    return err;
+}
+
+enum err vk_gather(const struct exec *x)
+{
+    const struct gather_params *p = x->node->params;
+    struct vk_enc *e;
+    enum err err;
+
+    if (p->n_axes > MAX_INDEX)
+        return err_set(ERR_UNSUPPORTED, "[gather] at most %d index arrays on Vulkan, got %d",
+                       MAX_INDEX, p->n_axes);
+    TRY(arr_alloc(x->out[0], x->strm->be));
+    if (!x->out[0]->size)
+        goto out;
+    TRY(vk_enc_get(&e, x->strm));
+    struct job j = {
+        .p = p, .src = x->in[0], .out = x->out[0], .indices = x->in + 1, .n = x->out[0]->size
+    };
+    TRY(encode(&j, e));
+out:
+    return err;
+}
+
+/* Single elements, of which each has its place on the other axes. */
+enum err vk_gather_axis(const struct exec *x)
+{
+    int axis = ((const struct axis_params *)x->node->params)->axis;
+    struct gather_params p = { .n_axes = 1, .d[0].axis = axis };
+    struct arr *src = x->in[0], *out = x->out[0];
+    int64_t strides[SHP_MAX];
+    const int64_t *base = strides;
+    struct walk_args walk;
+    struct nest nest;
+    struct shp shape;
+    struct vk_enc *e;
+    enum err err;
+
+    TRY(arr_alloc(out, x->strm->be));
+    if (!out->size)
+        goto out;
+    for (int i = 0; i < src->ndim; i++) {
+        p.d[i].size = 1;
+        strides[i] = i == axis ? 0 : src->strides[i];
+    }
+    arr_shape(&shape, out);
+    shp_collapse(&nest, &shape, &base, 1);
+    launch_walk(&walk, nest.dim, nest.stride[0], nest.ndim);
+    struct job j = { .p = &p, .src = src, .out = out, .indices = x->in + 1, .n = out->size };
+    TRY(vk_enc_get(&e, x->strm));
+    TRY(vk_enc_args(e, &j.base_walk, &walk, sizeof walk));
+    TRY(encode(&j, e));
+out:
+    return err;
+}

@@ -1,0 +1,46 @@
+/* Matrix products on Vulkan: which kernel with which tile, decided by a table (matmul_pick.c), and
+ * the dispatch of it (matmul.c). */
+#pragma once
+
+#include "backend/vulkan/ops/kern.h"
+#include "backend/vulkan/ops/variant.h"
+#include "base/common.h"
+#include "base/err.h"
+#include "graph/dtype.h"
+
+enum mm_kernel {
+    MM_GEMV,  /* tile: lanes, rows, workgroup size */
+    MM_COOP,  /* tile: subgroups along m and n, fragments along m, n and k, stages */
+    MM_TILED, /* tile: m, n, k, and m and n of one invocation */
+    MM_KERNELS
+};
+
+#define MM_TILE_MAX 6
+
+/* What the table is asked: a product after folding, its operands packed where they had to be. */
+struct mm_problem {
+    enum dtype dtype;
+    int64_t m, n, k, n_batch;
+    bool along_k[2]; /* a, b: unit stride along k */
+    int64_t ld[2];   /* leading dimensions */
+    bool aligned[2]; /* rows begin at multiples of 16 bytes, and have whole chunks of them */
+    bool is_gather;  /* operands hold more matrices than are used: packing them is waste */
+};
+
+/* A gemv sees one operand as the matrix and the other as a few vectors. */
+bool mm_vectors_are_a(const struct mm_problem *q);
+
+struct mm_choice {
+    enum variant_id variant; /* VARIANT_COUNT: none of the table */
+    enum mm_kernel kernel;
+    enum kern_id kern;
+    uint32_t tile[MM_TILE_MAX]; /* specialization constants after the workgroup size */
+    int n_tile;
+    uint32_t threads;
+    int64_t groups; /* workgroups of one batch and one part of k */
+    int64_t step;   /* of k in one trip */
+    uint32_t splits, k_split;
+};
+
+/* The first row that accepts the problem. Never fails: the last rows accept everything. */
+void mm_pick(struct mm_choice *out, const struct mm_problem *q);

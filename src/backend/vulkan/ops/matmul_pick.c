@@ -1,0 +1,396 @@
+#include "backend/vulkan/ops/matmul.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "backend/vulkan/ops/variant.h"
+#include "backend/vulkan/rt/encoder.h"
+#include "base/gate.h"
+#include "base/log.h"
+
+#define BIT(dtype) (1u << (dtype))
+#define F32 BIT(DT_FLOAT32)
+#define F16 BIT(DT_FLOAT16)
+#define BF16 BIT(DT_BFLOAT16)
+#define C64 BIT(DT_COMPLEX64)
+#define ANY (F32 | F16 | BF16 | C64)
+
+/* More vectors than this are a matrix: the accumulators of a gemv would leave the registers. */
+#define MAX_VECTORS 8
+/* Cooperative tiles are for matrices; packing an operand for them needs reuse to pay off. */
+#define MIN_COOP 16
+#define MIN_COOP_PACKED 64
+/* A part of k has at least this many steps of its kernel, and a tile is chosen for what splitting
+ * gives only where the parts are much longer. */
+#define MIN_SPLIT_STEPS 8
+#define LONG_SPLIT_STEPS 32
+/* A loop of a software device ends after 65,535 trips; a loop over k makes at most this many. */
+#define SOFTWARE_MAX_STEPS 8192
+/* Partial sums take at most this many bytes. */
+#define MAX_PARTS ((int64_t)64 << 20)
+
+enum layout { EITHER, ALONG_K, ACROSS_K };
+
+struct variant {
+    enum variant_id id; /* VARIANT_COUNT: given by kernel and tile */
+    enum mm_kernel kernel;
+    uint32_t tile[MM_TILE_MAX];
+    uint32_t dtypes;
+    int64_t fill;       /* workgroups needed, in per cent of the compute units */
+    int64_t max_k;      /* 0: any */
+    enum layout layout; /* of the matrix of a gemv */
+    bool last;          /* of its kernel: accepts every size */
+};
+
+/* From large tiles, which reuse more, to small ones, which fill a device with little work. Names of
+ * cooperative tiles are their sizes with fragments of 16 x 16. On an H200 at 4096 cubed the first
+ * of them reaches 301 (f16) and 310 (bf16) TFLOP/s; shorter k with two stages 255 and 265, larger
+ * tiles 257 and 267 at best, workgroup-scope matrices 71. */
+static const struct variant variants[] = {
+    { VARIANT_GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
+    { VARIANT_GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
+    { VARIANT_GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K },
+    { VARIANT_GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
+    { VARIANT_GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
+    { VARIANT_GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
+    { VARIANT_COOP_128X128_K64, MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150 },
+    { VARIANT_COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { VARIANT_COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
+    { VARIANT_COOP_32X64, MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
+    { VARIANT_TILED_128X128, MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100 },
+    { VARIANT_TILED_64X64, MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100 },
+    { VARIANT_TILED_64X64_K8, MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100 },
+    { VARIANT_TILED_32X32, MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true },
+    { VARIANT_TILED_32X32_K8, MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true },
+};
+
+bool mm_vectors_are_a(const struct mm_problem *q)
+{
+    return q->m <= q->n;
+}
+
+/* ---- what a tile means for its kernel ---- */
+
+struct geometry {
+    uint32_t threads, shared; /* of a workgroup; shared memory in bytes */
+    int64_t m, n;             /* of the product in one workgroup */
+    int64_t step;             /* of k in one trip */
+};
+
+/* The operand that a gemv reads as its matrix. */
+static int matrix_of(const struct mm_problem *q)
+{
+    return mm_vectors_are_a(q) ? 1 : 0;
+}
+
+static void gemv_geometry(struct geometry *g, const uint32_t *tile, const struct mm_problem *q)
+{
+    uint32_t lanes = tile[0], rows = tile[1], lines = tile[2] / lanes;
+    int matrix = matrix_of(q);
+    uint32_t width = q->aligned[matrix] ? 16 / (uint32_t)dt_size(q->dtype) : 1;
+    int64_t held = q->along_k[matrix] ? lines * rows : lanes * width;
+    bool rows_are_n = mm_vectors_are_a(q);
+
+    *g = (struct geometry){ .threads = tile[2],
+                            .shared = 4 * 8 * tile[2],
+                            .m = rows_are_n ? q->m : held,
+                            .n = rows_are_n ? held : q->n,
+                            .step = q->along_k[matrix] ? lanes * width : lines };
+}
+
+/* Shared memory of one operand in chunks of 16 bytes: rows of an odd number of chunks. */
+static uint32_t coop_chunks(uint32_t rows, uint32_t k, bool along_k)
+{
+    return along_k ? rows * ((k / 8) | 1) : k * ((rows / 8) | 1);
+}
+
+/* Operands that the kernel cannot read are packed into rows first: a along k, b along n. */
+static bool coop_along_k(const struct mm_problem *q, int i)
+{
+    return q->aligned[i] ? q->along_k[i] : i == 0;
+}
+
+static void coop_geometry(struct geometry *g, const uint32_t *tile, const struct mm_problem *q)
+{
+    const struct vk_limits *dev = vk_limits_get();
+    uint32_t edge = dev->coopmat_edge, step = edge * tile[4], k = step * tile[5];
+    uint32_t m = edge * tile[0] * tile[2], n = edge * tile[1] * tile[3];
+    uint32_t strips = tile[0] * tile[1] * edge * (edge * tile[3] / 4 + 1);
+    uint32_t staged = coop_chunks(m, k, coop_along_k(q, 0)) + coop_chunks(n, k, coop_along_k(q, 1));
+
+    *g = (struct geometry){ .threads = dev->subgroup_size * tile[0] * tile[1],
+                            .shared = 16 * MAX(staged, strips),
+                            .m = m,
+                            .n = n,
+                            .step = step };
+}
+
+static void tiled_geometry(struct geometry *g, const uint32_t *tile, const struct mm_problem *q)
+{
+    uint32_t planes = q->dtype == DT_COMPLEX64 ? 2 : 1;
+
+    *g = (struct geometry){ .threads = tile[0] / tile[3] * (tile[1] / tile[4]),
+                            .shared = 2 * planes * tile[2] * 4 * (tile[0] + tile[1] + 4),
+                            .m = tile[0],
+                            .n = tile[1],
+                            .step = tile[2] };
+}
+
+static bool is_power_of_two(uint32_t v)
+{
+    return v && !(v & (v - 1));
+}
+
+static bool gemv_tile_is_valid(const uint32_t *t)
+{
+    return is_power_of_two(t[0]) && is_power_of_two(t[2]) && t[0] <= t[2] && t[1] >= 1 &&
+           t[1] <= 8 && t[2] % vk_limits_get()->max_subgroup == 0;
+}
+
+static bool coop_tile_is_valid(const uint32_t *t)
+{
+    return t[0] - 1 < 32 && t[1] - 1 < 32 && t[0] * t[1] <= 32 && t[2] - 1 < 4 && t[3] - 1 < 8 &&
+           t[4] - 1 < 4 && t[5] - 1 < 2;
+}
+
+static bool tiled_tile_is_valid(const uint32_t *t)
+{
+    return t[2] && t[2] % 4 == 0 && t[3] && t[3] % 4 == 0 && t[4] && t[4] % 4 == 0 && t[0] &&
+           t[0] % (4 * t[3]) == 0 && t[1] && t[1] % (8 * t[4]) == 0;
+}
+
+static const struct kernel {
+    const char *name;
+    int n_tile;
+    uint32_t busy; /* invocations per compute unit that splitting k aims at */
+    bool (*tile_is_valid)(const uint32_t *tile);
+    void (*geometry)(struct geometry *out, const uint32_t *tile, const struct mm_problem *q);
+} kernels[MM_KERNELS] = {
+    [MM_GEMV] = { "gemv", 3, 1024, gemv_tile_is_valid, gemv_geometry },
+    [MM_COOP] = { "coop", 6, 256, coop_tile_is_valid, coop_geometry },
+    [MM_TILED] = { "tiled", 5, 256, tiled_tile_is_valid, tiled_geometry },
+};
+
+static enum kern_id kern_of(enum mm_kernel kernel, enum dtype t)
+{
+    if (kernel == MM_COOP)
+        return t == DT_BFLOAT16 ? KERN_GEMM_COOP_BF16 : KERN_GEMM_COOP;
+    return kernel == MM_GEMV ? KERN_GEMV : KERN_GEMM_TILED;
+}
+
+/* ---- acceptance ---- */
+
+static enum variant_reason judge_gemv(const struct variant *v, const struct mm_problem *q)
+{
+    enum layout have = q->along_k[matrix_of(q)] ? ALONG_K : ACROSS_K;
+
+    if (!gate_on(GATE_VK_GEMV))
+        return VARIANT_OFF;
+    if (MIN(q->m, q->n) > MAX_VECTORS)
+        return VARIANT_SIZE;
+    return v->layout == EITHER || v->layout == have ? VARIANT_FITS : VARIANT_LAYOUT;
+}
+
+/* Chunks are addressed by 32-bit byte offsets from the corner of a tile. */
+static enum variant_reason judge_coop(const struct geometry *g, const struct mm_problem *q)
+{
+    int64_t least = MIN(MIN(q->m, q->n), q->k);
+    int64_t reach = MAX(MAX(g->m, g->n), g->step) * 2;
+    bool is_direct = q->aligned[0] && q->aligned[1];
+
+    for (int i = 0; i < 2; i++) {
+        int64_t ld = q->aligned[i] ? q->ld[i] : (i == 0 ? q->k : q->n) + 8;
+        if (ld > INT32_MAX / reach || ld < -INT32_MAX / reach)
+            return VARIANT_LAYOUT;
+    }
+    if (q->is_gather && !is_direct)
+        return VARIANT_LAYOUT;
+    return least >= (is_direct ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS : VARIANT_SIZE;
+}
+
+/* The kernel can run it. */
+static enum variant_reason fits(const struct variant *v, const struct geometry *g,
+                                const struct mm_problem *q)
+{
+    const struct vk_limits *dev = vk_limits_get();
+
+    if (!(v->dtypes & BIT(q->dtype)))
+        return VARIANT_DTYPE;
+    if (v->kernel == MM_COOP && !gate_on(GATE_VK_COOPMAT))
+        return VARIANT_OFF;
+    if (!kern_is_usable(kern_of(v->kernel, q->dtype), q->dtype) ||
+        g->threads > dev->max_workgroup_size || g->shared > dev->shared_memory)
+        return VARIANT_DEVICE;
+    if (v->kernel == MM_GEMV)
+        return judge_gemv(v, q);
+    return v->kernel == MM_COOP ? judge_coop(g, q) : VARIANT_FITS;
+}
+
+static int64_t groups_of(const struct geometry *g, const struct mm_problem *q)
+{
+    return ceil_div(q->m, g->m) * ceil_div(q->n, g->n);
+}
+
+/* The tile suits it: not too much of it hangs over the edges, and there is work for the device. */
+static enum variant_reason suits(const struct variant *v, const struct geometry *g,
+                                 const struct mm_problem *q)
+{
+    int64_t groups = groups_of(g, q);
+    int64_t long_parts = MAX(q->k / (LONG_SPLIT_STEPS * g->step), 1);
+    double padded = (double)groups * (double)(g->m * g->n);
+
+    if (v->last)
+        return VARIANT_FITS;
+    if (v->max_k && q->k > v->max_k)
+        return VARIANT_SIZE;
+    if (v->kernel != MM_GEMV && padded > 1.5 * (double)q->m * (double)q->n)
+        return VARIANT_SIZE;
+    return groups * q->n_batch * long_parts * 100 >= v->fill * vk_limits_get()->compute_units
+               ? VARIANT_FITS
+               : VARIANT_SIZE;
+}
+
+/* ---- a variant by name, or by kernel and tile, for measurements and bisection ---- */
+
+#define MAX_TILE 4096 /* products of some of them fit 32 bits */
+
+static bool parse_tile(struct variant *out, const char *text)
+{
+    for (int k = 0; k < MM_KERNELS; k++) {
+        size_t n = strlen(kernels[k].name);
+        if (strncmp(text, kernels[k].name, n) != 0 || text[n] != ':')
+            continue;
+        *out = (struct variant){ VARIANT_COUNT, .kernel = (enum mm_kernel)k, .dtypes = ANY };
+        const char *at = text + n;
+        for (int i = 0; i < kernels[k].n_tile; i++) {
+            char *end;
+            if (*at++ == '\0')
+                return false;
+            unsigned long v = strtoul(at, &end, 10);
+            if (v > MAX_TILE)
+                return false;
+            out->tile[i] = (uint32_t)v;
+            at = end;
+        }
+        return *at == '\0' && kernels[k].tile_is_valid(out->tile);
+    }
+    return false;
+}
+
+static void warn_unknown(const char *text)
+{
+    static _Atomic bool warned;
+    char names[512] = "";
+    size_t used = 0;
+
+    if (warned)
+        return;
+    warned = true;
+    for (size_t i = 0; i < ARRAY_LEN(variants) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, " %s",
+                                 variant_name(variants[i].id));
+    log_warn("%s: '%s' is no variant; there are%s", gate_table[GATE_VK_MATMUL_VARIANT].variable,
+             text, names);
+}
+
+/* False if none is asked for or there is no such variant. */
+static bool asked_for(struct variant *out)
+{
+    const char *text = gate_text(GATE_VK_MATMUL_VARIANT);
+
+    if (!text || !*text)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(variants); i++)
+        if (strcasecmp(variant_name(variants[i].id), text) == 0) {
+            *out = variants[i];
+            return true;
+        }
+    if (parse_tile(out, text))
+        return true;
+    warn_unknown(text);
+    return false;
+}
+
+/* ---- the choice ---- */
+
+/* Parts of k: enough to fill the device, none too short; more where a software device's loops ask
+ * for it. */
+static void split_k(struct mm_choice *c, const struct geometry *g, const struct mm_problem *q)
+{
+    const struct vk_limits *dev = vk_limits_get();
+    int64_t groups = c->groups * q->n_batch, steps = ceil_div(q->k, g->step);
+    int64_t per_unit = MAX(kernels[c->kernel].busy / c->threads, 1);
+    int64_t wanted = dev->compute_units * per_unit / groups;
+    int64_t part_bytes = q->m * q->n * q->n_batch * (q->dtype == DT_COMPLEX64 ? 8 : 4);
+    int64_t parts = MIN(MIN(wanted, steps / MIN_SPLIT_STEPS), MAX_PARTS / part_bytes);
+
+    if (dev->is_software)
+        parts = MAX(parts, ceil_div(steps, SOFTWARE_MAX_STEPS));
+    parts = MAX(parts, 1);
+    int64_t per_part = MAX(ceil_div(steps, parts), 1);
+    c->splits = (uint32_t)MAX(ceil_div(steps, per_part), 1);
+    c->k_split = (uint32_t)(per_part * g->step);
+}
+
+static const char *name_of(const struct variant *v)
+{
+    return v->id == VARIANT_COUNT ? gate_text(GATE_VK_MATMUL_VARIANT) : variant_name(v->id);
+}
+
+static void choose(struct mm_choice *out, const struct variant *v, const struct geometry *g,
+                   const struct mm_problem *q)
+{
+    *out = (struct mm_choice){ .variant = v->id,
+                               .kernel = v->kernel,
+                               .kern = kern_of(v->kernel, q->dtype),
+                               .n_tile = kernels[v->kernel].n_tile,
+                               .threads = g->threads,
+                               .groups = groups_of(g, q),
+                               .step = g->step };
+    memcpy(out->tile, v->tile, sizeof out->tile);
+    split_k(out, g, q);
+    log_line(LOG_TRACE, "matmul %s %lldx%lldx%lld: %s, k in %u parts", dt_name(q->dtype),
+             (long long)q->m, (long long)q->n, (long long)q->k, name_of(v), out->splits);
+}
+
+static void describe(char *text, size_t size, const void *data)
+{
+    const struct mm_problem *q = data;
+
+    snprintf(text, size, "%s, %lld batches of %lld x %lld x %lld, a %s k%s, b %s k%s",
+             dt_name(q->dtype), (long long)q->n_batch, (long long)q->m, (long long)q->n,
+             (long long)q->k, q->along_k[0] ? "along" : "across", q->aligned[0] ? ", aligned" : "",
+             q->along_k[1] ? "along" : "across", q->aligned[1] ? ", aligned" : "");
+}
+
+static bool takes(const struct variant *v, struct geometry *g, const struct mm_problem *q,
+                  bool is_asked)
+{
+    enum variant_reason why;
+
+    kernels[v->kernel].geometry(g, v->tile, q);
+    why = fits(v, g, q);
+    if (why == VARIANT_FITS && !is_asked)
+        why = suits(v, g, q);
+    if (v->id == VARIANT_COUNT)
+        return why == VARIANT_FITS;
+    return variant_takes(v->id, why,
+                         &(struct variant_problem){
+                             describe, q, "m x n x k x batch", { q->m, q->n, q->k, q->n_batch } });
+}
+
+void mm_pick(struct mm_choice *out, const struct mm_problem *q)
+{
+    const struct variant *v = variants;
+    struct variant asked;
+    struct geometry g;
+
+    if (asked_for(&asked) && takes(&asked, &g, q, true))
+        v = &asked;
+    else
+        while (!takes(v, &g, q, false) && v < variants + ARRAY_LEN(variants) - 1)
+            v++;
+    choose(out, v, &g, q);
+}

@@ -1,0 +1,99 @@
+/* Bookkeeping of kernel variants: which are switched off, how often each was taken or refused and
+ * why. A family walks its rows in the order of variants.def and takes the first that
+ * variant_takes. Thread-safety: all functions are safe. */
+#pragma once
+
+#include <stdio.h>
+
+#include "base/common.h"
+#include "base/err.h"
+#include "base/tally.h"
+
+enum variant_id {
+#define VARIANT_OWN(family, id) VARIANT_##id,
+#define VARIANT_SHARED(family, id) VARIANT_##id,
+#define VARIANT_LAST(family, id) VARIANT_##id,
+#include "backend/vulkan/ops/variants.def"
+#undef VARIANT_OWN
+#undef VARIANT_SHARED
+#undef VARIANT_LAST
+    VARIANT_COUNT
+};
+
+enum variant_reason {
+    VARIANT_FITS,
+    VARIANT_OFF,    /* by a setting */
+    VARIANT_DEVICE, /* which lacks something */
+    VARIANT_DTYPE,
+    VARIANT_LAYOUT, /* strides or alignment */
+    VARIANT_SIZE,
+    VARIANT_FAILED, /* once before: variant_gives_way */
+    VARIANT_REASONS
+};
+
+#define VARIANT_SIZES 4
+
+/* What is to be done. */
+struct variant_problem {
+    /* For log lines: writes dtypes and sizes. Called only where the family's rejects are logged. */
+    void (*describe)(char *text, size_t size, const void *data);
+    const void *data;
+    /* The sizes that matter, from the first to one that is 0, and what they are called, such as
+     * "m x n x k": hits are counted by their powers of two. Static; may be NULL. */
+    const char *sizes;
+    int64_t size[VARIANT_SIZES];
+};
+
+/* As in the settings, and of its family. Static. */
+const char *variant_name(enum variant_id id);
+const char *variant_family(enum variant_id id);
+
+/* True if the variant is to be used: the family says that it fits, no setting of its own switches
+ * it off and it has not failed. Counts a hit or a reject. */
+bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
+/* Counts a hit of a variant that was taken for the same problem before. */
+void variant_count(enum variant_id id, const struct variant_problem *p);
+
+/* Taken by the calling thread, plus one; 0: none. */
+extern _Thread_local int variant_newest;
+
+/* The same for who keeps what such a hit counts as; not in a rehearsal. */
+struct variant_hit {
+    uint16_t id;      /* enum variant_id */
+    uint16_t counter; /* of its sizes */
+};
+struct variant_hit variant_hit_of(enum variant_id id, const struct variant_problem *p);
+#define VARIANT_TALLY_HITS TALLY_BACKEND /* by variant */
+static inline void variant_count_again(struct variant_hit h)
+{
+    tally_add(VARIANT_TALLY_HITS + h.id, 1);
+    tally_add(h.counter, 1);
+    variant_newest = h.id + 1;
+}
+
+/* The variant that the calling thread took since this was called last: what its next dispatch runs,
+ * unless the family says otherwise (vk_enc_variant). VARIANT_COUNT: none. */
+static inline enum variant_id variant_taken(void)
+{
+    int id = variant_newest ? variant_newest - 1 : VARIANT_COUNT;
+
+    variant_newest = 0;
+    return (enum variant_id)id;
+}
+
+/* After building or dispatching the variant's kernel failed with err: true if the next row is to be
+ * tried. The variant is then off for the rest of the process, which is logged once. False for the
+ * last rows, for failures that are not the variant's (memory, a lost device) and for
+ * VARIANT_COUNT. */
+bool variant_gives_way(enum variant_id id, enum err err);
+
+uint64_t variant_hits(enum variant_id id);
+uint64_t variant_rejects(enum variant_id id, enum variant_reason why);
+/* Hits of problems whose sizes lie between the same powers of two as these, which end with a 0
+ * where they are fewer. */
+uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES]);
+/* Zeroes the counters and forgets failures and what was logged. For tests. */
+void variant_reset(void);
+/* Counters that are not zero, a line each. Only families whose name contains family, where it is
+ * not NULL. */
+void variant_print(FILE *out, const char *family);

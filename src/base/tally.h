@@ -1,0 +1,39 @@
+/* Counters that many threads add to and few look at. Each thread has its own copy of all of them,
+ * so that counting is a plain addition; the sum is taken when somebody asks. The copy of a thread
+ * that ends passes on to one that begins, with what is in it. Where more threads count at a time
+ * than there are copies, the others share one. Thread-safety: safe; what other threads count
+ * meanwhile may be missing from a sum. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/common.h"
+
+/* Who counts where. */
+enum {
+    TALLY_STAT = 0,      /* base/stat.h */
+    TALLY_REWRITE = 64,  /* plan/rewrite.h */
+    TALLY_BACKEND = 256, /* the GPU backend's */
+    TALLY_COUNT = 2048
+};
+
+/* The calling thread's copy; NULL: none yet, or none left for it. */
+extern _Thread_local _Atomic uint64_t *tally_own;
+void tally_add_slow(unsigned id, uint64_t n);
+
+static inline void tally_add(unsigned id, uint64_t n)
+{
+    _Atomic uint64_t *own = tally_own;
+
+    if (!own) {
+        tally_add_slow(id, n);
+        return;
+    }
+    /* Nobody else writes it: no locked operation is needed. */
+    n += atomic_load_explicit(&own[id], memory_order_relaxed);
+    atomic_store_explicit(&own[id], n, memory_order_relaxed);
+}
+
+/* What all threads added since the last reset. */
+uint64_t tally_get(unsigned id);
+void tally_reset(unsigned first, unsigned n);

@@ -1,0 +1,389 @@
+#include "eval/eval_step.h"
+
+#include "backend/backend.h"
+#include "base/stat.h"
+#include "base/times.h"
+#include "plan/plan.h"
+#include "plan/plan_build.h"
+#include "plan/rewrite.h"
+
+/* ---- a dispatch and what follows on it ---- */
+
+static bool shares_buffer(const struct exec *x, const struct buf *b)
+{
+    for (int o = 0; o < x->n_out; o++)
+        if (x->out[o]->buf == b)
+            return true;
+    return false;
+}
+
+/* Buffers to keep until the device is done, handed over in batches. */
+struct holds {
+    struct strm *strm;
+    struct buf *buf[FX_MAX_IN];
+    size_t n;
+};
+
+/* Where a hold cannot be remembered the work is waited for instead: it is encoded, and may have
+ * taken over an input's buffer, so that there is no way back. */
+static enum err holds_flush(struct holds *h)
+{
+    const struct be *be = h->strm->be;
+    size_t n = h->n;
+
+    h->n = 0;
+    if (n == 0 || be->hold(h->strm, h->buf, n) == ERR_OK)
+        return ERR_OK;
+    return be->sync(h->strm);
+}
+
+static enum err holds_add(struct holds *h, struct buf *b)
+{
+    h->buf[h->n++] = b;
+    return h->n == ARRAY_LEN(h->buf) ? holds_flush(h) : ERR_OK;
+}
+
+/* Inputs stay alive until the device is done with them. An output that took over an input's buffer
+ * needs no hold; the copy of it on the other side is out of date. A single output is kept by its
+ * consumer or by the caller of eval; of several one may be dropped while it is being written. */
+static enum err hold_buffers(const struct exec *x, bool keeps)
+{
+    struct holds h;
+    bool is_view = op_table[x->node->op].flags & OPF_VIEW;
+    enum err err = ERR_OK;
+
+    h.strm = x->strm;
+    h.n = 0;
+    for (int i = 0; i < x->n_in; i++) {
+        struct buf *b = x->in[i]->buf;
+        if (!b)
+            continue;
+        if (!shares_buffer(x, b)) {
+            if (!keeps)
+                TRY(holds_add(&h, b));
+        } else if (!is_view) {
+            buf_drop_mirror(b);
+            stat_add(STAT_DONATIONS, 1);
+        }
+    }
+    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view && !keeps; o++)
+        if (x->out[o]->buf)
+            TRY(holds_add(&h, x->out[o]->buf));
+    err = holds_flush(&h);
+out:
+    return err;
+}
+
+static bool all_empty(const struct exec *x)
+{
+    for (int o = 0; o < x->n_out; o++)
+        if (x->out[o]->size)
+            return false;
+    return true;
+}
+
+static enum err dispatch(const struct exec *x)
+{
+    const struct be *be = x->strm->be;
+    be_op_fn fn = x->fx ? be->elementwise : be->families[op_table[x->node->op].family];
+
+    if (all_empty(x))
+        return ERR_OK;
+    if (!fn)
+        return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the %s backend.",
+                       op_name((enum op_id)x->node->op), dt_name((enum dtype)x->out[0]->dtype),
+                       be->name);
+    if (times_are_on())
+        times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
+                                               : op_name((enum op_id)x->node->op));
+    return fn(x);
+}
+
+/* What only nodes of the run use is gone before anybody can wait for it. */
+static bool outlives_run(const struct open_stream *os, const struct arr *a)
+{
+    return a->node->n_out > 1 || os->plan->held[a->node->mark & PLAN_MARK_MASK];
+}
+
+/* The outputs count as evaluated and become leaves; a sibling that nobody holds gives its bytes
+ * back when it is unpinned. Tracers keep their graph. */
+static void finish_outputs(const struct exec *x, const struct open_stream *os)
+{
+    for (int o = 0; o < x->n_out; o++) {
+        struct arr *a = x->out[o];
+        if (os->ev && outlives_run(os, a))
+            a->ev = ev_ref(os->ev);
+        atomic_store_explicit(&a->status, ARR_EVALUATED, memory_order_release);
+        if (!a->tracer)
+            node_detach(a->node);
+    }
+}
+
+/* Part of a failed op may be encoded and write the outputs: they go when that is over. The text of
+ * the failure stays. */
+static void drop_outputs(const struct exec *x, enum err failed)
+{
+    struct err_note failure = { .code = ERR_OK };
+
+    err_note_take(&failure, failed);
+    enum err err = x->strm->be->sync(x->strm);
+    (void)err; /* the first failure is the one to report */
+    for (int o = 0; o < x->n_out; o++)
+        buf_unref(&x->out[o]->buf);
+    err_note_raise(&failure);
+}
+
+/* What follows on a dispatch with that outcome. */
+static enum err settle(const struct open_stream *os, const struct exec *x, enum err err)
+{
+    if (x->strm->rehearsing)
+        return err;
+    if (!err)
+        err = hold_buffers(x, os->keeps);
+    if (err) {
+        drop_outputs(x, err);
+        return err;
+    }
+    if (!os->keeps)
+        finish_outputs(x, os);
+    return x->strm->be->step_end(x->strm);
+}
+
+static enum err run_exec(const struct open_stream *os, const struct exec *x)
+{
+    return settle(os, x, dispatch(x));
+}
+
+/* ---- nodes and programs ---- */
+
+/* One node. fx: its program if it is elementwise. */
+static enum err run_node(struct open_stream *os, struct node *n, const struct fx *fx,
+                         _Atomic(void *) *slot)
+{
+    struct arr *small[8];
+    struct arr **outs = small;
+    size_t n_out = (size_t)n->n_out;
+    enum err err = ERR_NO_MEMORY;
+
+    if (n_out > ARRAY_LEN(small) && !(outs = mem_alloc_array(n_out, sizeof *outs)))
+        return ERR_NO_MEMORY;
+    for (int o = 0; o < n->n_out; o++)
+        outs[o] = &n->out[o];
+    bool pins = n_out > 1 && !os->keeps;
+    if (pins)
+        node_pin(n);
+    err = run_exec(os, &(struct exec){ .strm = os->strm,
+                                       .node = n,
+                                       .in = n->in,
+                                       .n_in = n->n_in,
+                                       .out = outs,
+                                       .n_out = n->n_out,
+                                       .fx = fx,
+                                       .slot = slot });
+    if (pins)
+        node_unpin(n);
+    if (outs != small)
+        mem_free(outs);
+    return err;
+}
+
+/* The arrays of a program or a group. Several outputs are pinned until they are released: one that
+ * another member reads and another thread drops meanwhile would go before the last is finished. A
+ * single one is kept by whoever wanted it evaluated. */
+struct step_arrays {
+    struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+};
+
+static bool pins_outputs(const struct open_stream *os, const struct plan_step *step)
+{
+    return step->n_out > 1 && !os->keeps;
+}
+
+static void resolve(struct step_arrays *a, const struct open_stream *os,
+                    const struct plan_step *step, struct node *const *nodes)
+{
+    int n_in = step->n_in, n_out = step->n_out;
+
+    for (int i = 0; i < n_in; i++)
+        a->in[i] = plan_step_in(os->plan, step, nodes, i);
+    for (int o = 0; o < n_out; o++)
+        a->out[o] = &plan_step_out(os->plan, step, nodes, o)->out[0];
+    for (int o = 0; o < n_out && pins_outputs(os, step); o++)
+        node_pin(a->out[o]->node);
+}
+
+static void release(const struct step_arrays *a, const struct open_stream *os,
+                    const struct plan_step *step)
+{
+    for (int o = 0; o < step->n_out && pins_outputs(os, step); o++)
+        node_unpin(a->out[o]->node);
+}
+
+/* A rehearsal finds out nothing that is worth keeping. */
+static _Atomic(void *) *slot_of(const struct open_stream *os, const struct plan_step *step)
+{
+    return os->strm->rehearsing ? NULL : &os->plan->slots[step->slot];
+}
+
+static enum err run_program(struct open_stream *os, const struct plan_step *step,
+                            struct node *const *nodes)
+{
+    struct step_arrays a;
+    enum err err;
+
+    resolve(&a, os, step, nodes);
+    if (step->n_nodes > 1 && !os->strm->rehearsing) {
+        stat_add(STAT_FUSED_GROUPS, 1);
+        stat_add(STAT_FUSED_NODES, step->n_nodes);
+    }
+    err = run_exec(os, &(struct exec){ .strm = os->strm,
+                                       .node = nodes[step->node],
+                                       .in = a.in,
+                                       .n_in = step->n_in,
+                                       .out = a.out,
+                                       .n_out = step->n_out,
+                                       .fx = step->fx,
+                                       .slot = slot_of(os, step) });
+    release(&a, os, step);
+    return err;
+}
+
+/* ---- groups ---- */
+
+/* Elementwise members in a row become one program, as they would without the group. */
+static void add_instruction(struct fx *fx, struct arr **in, const struct node *n,
+                            const struct node *const *before)
+{
+    struct fx_ins *ins = &fx->ins[fx->n_ins];
+
+    *ins = (struct fx_ins){ .op = n->op, .dtype = n->out[0].dtype, .n_args = (uint8_t)n->n_in };
+    for (int k = 0; k < n->n_in; k++) {
+        int value = -1;
+        for (int i = 0; i < fx->n_ins; i++)
+            if (before[i] == n->in[k]->node)
+                value = GROUP_MAX_IN + i;
+        for (int i = 0; i < fx->n_in && value < 0; i++)
+            if (in[i] == n->in[k])
+                value = i;
+        if (value < 0) {
+            value = fx->n_in;
+            fx->in_dtype[fx->n_in] = n->in[k]->dtype;
+            in[fx->n_in++] = n->in[k];
+        }
+        ins->arg[k] = (uint8_t)value;
+    }
+    fx->n_ins++;
+}
+
+/* Results of instructions are numbered behind the inputs, whose number is known now. */
+static void renumber(struct fx *fx)
+{
+    for (int i = 0; i < fx->n_ins; i++)
+        for (int k = 0; k < fx->ins[i].n_args; k++)
+            if (fx->ins[i].arg[k] >= GROUP_MAX_IN)
+                fx->ins[i].arg[k] = (uint8_t)(fx->ins[i].arg[k] - GROUP_MAX_IN + fx->n_in);
+    fx->out[0] = (uint8_t)(fx->n_in + fx->n_ins - 1);
+    fx->n_out = 1;
+}
+
+static enum err run_tail(struct open_stream *os, struct node *const *tail, int n)
+{
+    struct arr *in[FX_MAX_IN], *out = &tail[n - 1]->out[0];
+    struct fx fx = { 0 };
+
+    for (int i = 0; i < n; i++)
+        add_instruction(&fx, in, tail[i], (const struct node *const *)tail);
+    renumber(&fx);
+    return run_exec(os, &(struct exec){ .strm = os->strm,
+                                        .node = tail[n - 1],
+                                        .in = in,
+                                        .n_in = fx.n_in,
+                                        .out = &out,
+                                        .n_out = 1,
+                                        .fx = &fx });
+}
+
+/* Slots are in the order in which the nodes depend on each other. */
+static enum err run_members(struct open_stream *os, const struct group *g)
+{
+    struct node *tail[GROUP_SLOTS];
+    int n_tail = 0;
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < GROUP_SLOTS; i++) {
+        struct node *n = g->node[i];
+        if (!n)
+            continue;
+        if (op_table[n->op].flags & OPF_FUSE) {
+            tail[n_tail++] = n;
+            continue;
+        }
+        if (n_tail)
+            TRY(run_tail(os, tail, n_tail));
+        n_tail = 0;
+        TRY(run_node(os, n, NULL, NULL));
+    }
+    if (n_tail)
+        err = run_tail(os, tail, n_tail);
+out:
+    return err;
+}
+
+/* Asks the backend; what it does not take runs node by node. */
+static enum err try_group(const struct open_stream *os, const struct exec *x,
+                          enum group_reason *why)
+{
+    enum err err = ERR_OK;
+
+    *why = GROUP_TAKEN;
+    if (!all_empty(x)) {
+        if (times_are_on())
+            times_op_set(op_name((enum op_id)x->node->op));
+        err = os->strm->be->groups[x->group->kind](x, why);
+    }
+    if (err != ERR_UNSUPPORTED)
+        return err;
+    *why = GROUP_OFF;
+    for (int o = 0; o < x->n_out; o++)
+        arr_give_back(x->out[o]);
+    return ERR_OK;
+}
+
+static enum err run_group(struct open_stream *os, const struct plan_step *step,
+                          struct node *const *nodes)
+{
+    const struct rewrite_match *m = step->group;
+    struct group group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted };
+    struct step_arrays a;
+    enum group_reason why;
+
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (m->member[slot] != PLAN_NO_NODE)
+            group.node[slot] = nodes[m->member[slot]];
+    resolve(&a, os, step, nodes);
+    struct exec x = { .strm = os->strm,
+                      .node = nodes[step->node],
+                      .in = a.in,
+                      .n_in = step->n_in,
+                      .out = a.out,
+                      .n_out = step->n_out,
+                      .group = &group,
+                      .slot = slot_of(os, step) };
+    enum err err = try_group(os, &x, &why);
+    if (!os->strm->rehearsing)
+        rewrite_count(m->rewrites, why);
+    err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
+    release(&a, os, step);
+    return err;
+}
+
+/* ---- */
+
+enum err eval_step(struct open_stream *os, const struct plan_step *step, struct node *const *nodes)
+{
+    if (step->group)
+        return run_group(os, step, nodes);
+    if (step->fx)
+        return run_program(os, step, nodes);
+    return run_node(os, nodes[step->node], NULL, slot_of(os, step));
+}

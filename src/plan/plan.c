@@ -1,0 +1,244 @@
+#include "plan/plan.h"
+
+#include "backend/backend.h"
+#include "base/gate.h"
+#include "base/hash.h"
+#include "base/stat.h"
+#include "base/trace.h"
+#include "plan/plan_build.h"
+#include "plan/rewrite.h"
+
+/* ---- structure keys ---- */
+
+static uint64_t shape_hash(const struct arr *a)
+{
+    uint64_t h = hash_mix(HASH_SEED, a->ndim);
+
+    for (int i = 0; i < a->ndim; i++)
+        h = hash_mix(h, (uint32_t)a->shape[i]);
+    return h;
+}
+
+static bool is_fusable(const struct node *n)
+{
+    return (op_table[n->op].flags & OPF_FUSE) && n->n_out == 1 && n->out[0].size > 0;
+}
+
+/* Finds the producers of all inputs, which is where time goes: nodes lie all over memory. */
+static enum err count_uses(struct plan_run *r)
+{
+    enum err err = ERR_OK;
+
+    r->edges.n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct node *n = r->nodes[i];
+        TRY(VEC_RESERVE(&r->edges, (size_t)n->n_in));
+        for (int k = 0; k < n->n_in; k++) {
+            const struct arr *a = n->in[k];
+            size_t p = plan_producer(r, a);
+            bool is_inside = p < r->n;
+            if (is_inside)
+                r->info[p].uses++;
+            r->edges.v[r->edges.n++] =
+                is_inside ? (uint32_t)(a - a->node->out) << 16 | (uint32_t)p : PLAN_NO_NODE;
+        }
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const struct arr *out = &r->nodes[i]->out[0];
+        struct plan_node *info = &r->info[i];
+        info->fusable = is_fusable(r->nodes[i]);
+        info->held = out->tracer || ref_get(&out->rc) > info->uses;
+    }
+out:
+    return err;
+}
+
+/* Distinct outside inputs are numbered in order of appearance: one array that enters twice and two
+ * arrays that enter once are different structures. An array that finds no room is told apart by its
+ * address, which only makes cache hits rare. */
+static uint64_t outside_number(struct plan_run *r, const struct arr *a)
+{
+    const struct plan_outside *last = r->last_outside;
+    size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
+
+    if (last && last->a == a)
+        return last->number;
+    for (; r->outside[slot].run_number == r->run_number; slot = (slot + 1) % PLAN_OUTSIDE_SLOTS)
+        if (r->outside[slot].a == a)
+            break;
+    if (r->outside[slot].run_number != r->run_number) {
+        if (r->n_outside == PLAN_OUTSIDE_SLOTS / 2)
+            return (uintptr_t)a;
+        r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside++ };
+    }
+    r->last_outside = &r->outside[slot];
+    return r->outside[slot].number;
+}
+
+/* Where an input comes from: an output of a node of the run, or an array from outside; and its
+ * dtype, which the first output's node tells already. */
+static uint64_t source_word(struct plan_run *r, uint32_t edge, const struct arr *a)
+{
+    const uint64_t from_run = (uint64_t)1 << 59;
+
+    if (edge == PLAN_NO_NODE)
+        return outside_number(r, a) << 4 | a->dtype;
+    return (from_run | edge) << 4 | (edge >> 16 ? a->dtype : 0);
+}
+
+static enum err make_key(struct plan_run *r)
+{
+    const uint32_t *edge = r->edges.v;
+    enum err err = ERR_OK;
+
+    r->key.n = 0;
+    TRY(VEC_PUSH(&r->key, rewrite_mask()));
+    for (size_t i = 0; i < r->n; i++) {
+        const struct node *n = r->nodes[i];
+        const struct plan_node *info = &r->info[i];
+        uint64_t *word;
+
+        TRY(VEC_RESERVE(&r->key, (size_t)n->n_in + 3));
+        word = r->key.v + r->key.n;
+        *word++ = (uint64_t)n->op | (uint64_t)n->out[0].dtype << 16 | (uint64_t)info->held << 24 |
+                  (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
+        if (info->fusable)
+            *word++ = shape_hash(&n->out[0]);
+        if (n->op == OP_QUANTIZED_MATMUL) /* products of one group are of one kind */
+            *word++ = node_params_hash(n);
+        for (int a = 0; a < n->n_in; a++)
+            *word++ = source_word(r, *edge++, n->in[a]);
+        r->key.n = (size_t)(word - r->key.v);
+    }
+    r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
+out:
+    return err;
+}
+
+/* ---- cache ---- */
+
+#define CACHE_BUCKETS 64
+#define CACHE_MAX 512
+
+struct plan_cache {
+    struct plan *bucket[CACHE_BUCKETS];
+    size_t n;
+    struct plan_run run; /* scratch of the stream's owner thread */
+};
+
+struct plan *plan_ref(struct plan *p)
+{
+    ref_inc(&p->rc);
+    return p;
+}
+
+void plan_unref(struct plan **pp)
+{
+    struct plan *p = *pp;
+
+    *pp = NULL;
+    if (!p || !ref_dec(&p->rc))
+        return;
+    for (size_t i = 0; i < p->n_slots; i++) {
+        void *slot = atomic_load(&p->slots[i]);
+        if (slot && p->be->slot_free)
+            p->be->slot_free(slot);
+    }
+    arena_fini(&p->arena);
+    mem_free(p);
+}
+
+static void clear(struct plan_cache *c)
+{
+    for (size_t b = 0; b < CACHE_BUCKETS; b++)
+        while (c->bucket[b]) {
+            struct plan *p = c->bucket[b];
+            c->bucket[b] = p->next;
+            plan_unref(&p);
+        }
+    c->n = 0;
+}
+
+void plan_cache_clear(struct strm *s)
+{
+    if (!s->plans)
+        return;
+    clear(s->plans);
+    VEC_FINI(&s->plans->run.key);
+    VEC_FINI(&s->plans->run.edges);
+    mem_free(s->plans);
+    s->plans = NULL;
+}
+
+static struct plan *lookup(const struct plan_cache *c, const struct plan_run *r)
+{
+    for (struct plan *p = c->bucket[r->hash % CACHE_BUCKETS]; p; p = p->next)
+        if (p->hash == r->hash && p->n_key == r->key.n &&
+            memcmp(p->key, r->key.v, r->key.n * sizeof p->key[0]) == 0)
+            return p;
+    return NULL;
+}
+
+static enum err build(struct plan **out, const struct plan_run *r, const struct be *be)
+{
+    struct plan *p = mem_alloc(sizeof *p);
+    int64_t begin = trace_span_begin();
+    enum err err = ERR_NO_MEMORY;
+
+    if (!p)
+        return ERR_NO_MEMORY;
+    atomic_init(&p->rc, 1);
+    p->be = be;
+    p->is_new = true;
+    p->hash = r->hash;
+    p->n_key = r->key.n;
+    p->key = arena_alloc(&p->arena, r->key.n * sizeof p->key[0]);
+    p->held = arena_alloc(&p->arena, r->n * sizeof p->held[0]);
+    if (!p->key || !p->held)
+        goto out;
+    memcpy(p->key, r->key.v, r->key.n * sizeof p->key[0]);
+    for (size_t i = 0; i < r->n; i++)
+        p->held[i] = r->info[i].held;
+    TRY(plan_build(p, r, be));
+    stat_add(STAT_PLAN_BUILDS, 1);
+    trace_span_end_n("build plan", begin, r->n);
+    *out = p;
+    p = NULL;
+out:
+    plan_unref(&p);
+    return err;
+}
+
+enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, size_t n)
+{
+    if (!s->plans && !(s->plans = mem_alloc(sizeof *s->plans)))
+        return ERR_NO_MEMORY;
+
+    struct plan_cache *c = s->plans;
+    struct plan_run *r = &c->run;
+    r->nodes = nodes;
+    r->n = n;
+    r->run_number++;
+    r->n_outside = 0;
+    r->last_outside = NULL;
+    memset(r->info, 0, n * sizeof r->info[0]);
+    enum err err = count_uses(r);
+    if (err || (err = make_key(r)) != ERR_OK)
+        return err;
+
+    struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;
+    if (p) {
+        stat_add(STAT_PLAN_HITS, 1);
+        *out = p;
+        return ERR_OK;
+    }
+    if (c->n >= CACHE_MAX || !gate_on(GATE_PLAN_CACHE))
+        clear(c);
+    if ((err = build(&p, r, s->be)) != ERR_OK)
+        return err;
+    p->next = c->bucket[p->hash % CACHE_BUCKETS];
+    c->bucket[p->hash % CACHE_BUCKETS] = p;
+    c->n++;
+    *out = p;
+    return ERR_OK;
+}
