@@ -184,46 +184,6 @@ static void test_dependent_chain(void **state)
     arr_unref(&a);
 }
 
-/* Encodes to = a part of from. */
-static void encode_copy(struct strm *s, struct arr *from, struct arr *to, size_t skip)
-{
-    struct vk_enc_copy c = { .src = from, .dst = to, .size = to->size * sizeof(uint32_t) };
-    struct vk_enc *e;
-
-    assert_ok(vk_enc_get(&e, s));
-    assert_ok(vk_enc_read(e, &c.src_addr, from));
-    assert_ok(vk_enc_write(e, &c.dst_addr, to));
-    c.src_addr += skip * sizeof(uint32_t);
-    vk_enc_copy(e, &c);
-}
-
-/* Copies by the queue are ordered with kernels as other kernels are. */
-static void test_copies(void **state)
-{
-    struct strm *s = vkt_stream();
-    struct arr *a = vkt_array(s, N), *b = vkt_array(s, N / 2);
-
-    (void)state;
-    if (!vk_enc_can_copy(a)) /* hardware */
-        goto out;
-    record_begin();
-    for (uint32_t k = 0; k < 20; k++) {
-        vkt_encode(s, &(struct vkt_probe){ .out = a, .mul = 1, .add = k });
-        encode_copy(s, a, b, N / 4);
-        vkt_encode(s, &(struct vkt_probe){ .in = b, .out = b, .mul = 3 });
-    }
-    const uint32_t *v = vkt_read(s, b);
-    for (uint32_t i = 0; i < N / 2; i++)
-        assert_int_equal(v[i], 3 * (i + N / 4 + 19));
-    struct hazard_report r = record_end();
-    assert_clean(&r);
-    assert_int_equal(r.dispatches, 60);
-    assert_int_equal(r.barriers, 40);
-out:
-    arr_unref(&a);
-    arr_unref(&b);
-}
-
 static void test_independent_need_no_barrier(void **state)
 {
     struct strm *s = vkt_stream();
@@ -570,7 +530,6 @@ int main(void)
         cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_bad_dispatches),
         cmocka_unit_test(test_dependent_chain),
-        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_independent_need_no_barrier),
         cmocka_unit_test(test_many_ranges),
         cmocka_unit_test(test_byte_ranges),

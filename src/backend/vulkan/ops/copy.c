@@ -1,16 +1,9 @@
 /* Strided copies with conversion: into storage that exists, and programs without instructions. */
-#include <stdio.h>
-
 #include "backend/common/families.h"
 #include "backend/vulkan/ops/copy_dynamic.h"
 #include "backend/vulkan/ops/elementwise.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/transpose.h"
-#include "backend/vulkan/ops/variant.h"
-#include "base/gate.h"
-
-/* Below, tests see the kernel that copies what is neither dense nor small. */
-#define COPY_BUFFER_FROM ((size_t)1 << 16)
 
 enum { SRC = BE_COPY_SRC, DST = BE_COPY_DST };
 
@@ -55,32 +48,6 @@ static bool is_constant(const struct nest *n, int operand)
     return true;
 }
 
-/* llvmpipe copies 16 MB in 1.2 ms by a command, in 2.5 by a kernel. */
-static enum variant_reason judge_buffer(const struct elem_job *job, const struct vk_enc_copy *c)
-{
-    if (!vk_enc_can_copy(c->src))
-        return VARIANT_DEVICE;
-    if (job->fx->n_ins)
-        return VARIANT_DTYPE;
-    bool overlap = c->src_addr < c->dst_addr + c->size && c->dst_addr < c->src_addr + c->size;
-    if (!is_flat(job->nest, SRC) || !is_flat(job->nest, DST) || overlap)
-        return VARIANT_LAYOUT;
-    return c->size >= COPY_BUFFER_FROM ? VARIANT_FITS : VARIANT_SIZE;
-}
-
-static void describe(char *text, size_t size, const void *data)
-{
-    const struct elem_job *job = data;
-
-    snprintf(text, size, "%s, %zu elements, %d dimensions", dt_name(fx_dtype(job->fx, 0)), job->n,
-             job->nest->ndim);
-}
-
-static struct variant_problem problem_of(const struct elem_job *job)
-{
-    return (struct variant_problem){ describe, job, "elements", { (int64_t)job->n } };
-}
-
 /* job has program and addresses. */
 static enum err dispatch(struct vk_enc *e, struct elem_job *job, const struct nest *nest)
 {
@@ -91,23 +58,6 @@ static enum err dispatch(struct vk_enc *e, struct elem_job *job, const struct ne
     job->nest = flat ? NULL : nest;
     job->out_strided = !flat;
     return elem_dispatch(e, job);
-}
-
-/* False where a kernel is to do it. */
-static bool copy_by_command(struct vk_enc *e, const struct be_copy *c, const struct elem_job *job)
-{
-    struct variant_problem problem = problem_of(job);
-    struct vk_enc_copy bytes = { .src = c->src,
-                                 .dst = c->dst,
-                                 .src_addr = job->addr[SRC],
-                                 .dst_addr = job->addr[DST],
-                                 .size = job->n * dt_size((enum dtype)c->src->dtype) };
-
-    if (!variant_takes(VARIANT_COPY_BUFFER, judge_buffer(job, &bytes), &problem))
-        return false;
-    vk_enc_variant(e, VARIANT_COPY_BUFFER);
-    vk_enc_copy(e, &bytes);
-    return true;
 }
 
 /* Shape is not empty. */
@@ -126,8 +76,6 @@ static enum err copy(struct vk_enc *e, const struct be_copy *c)
     job.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)dt_size(from));
     job.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)dt_size(to));
     job.nest = &nest;
-    if (copy_by_command(e, c, &job))
-        goto out;
     TRY(vk_transpose(&done, e, &job));
     if (!done)
         err = dispatch(e, &job, &nest);

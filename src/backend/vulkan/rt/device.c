@@ -337,16 +337,10 @@ static enum err create_layout(void)
                     "vkCreatePipelineLayout");
 }
 
-/* Kernels; on software devices copies by the queue, too. */
 static void set_scope(void)
 {
     vk_dev.work = (struct vk_scope){ VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                      VK_ACCESS_SHADER_READ_BIT, VK_ACCESS_SHADER_WRITE_BIT };
-    if (!vk_limits_get()->is_software)
-        return;
-    vk_dev.work.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT;
-    vk_dev.work.reads |= VK_ACCESS_TRANSFER_READ_BIT;
-    vk_dev.work.writes |= VK_ACCESS_TRANSFER_WRITE_BIT;
 }
 
 /* Larger than any block of arguments that may be absent. */

@@ -458,28 +458,3 @@ void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_ra
         declare_write(e, ranges[n->n_read + i], 0);
     emit(e, n);
 }
-
-/* ---- copies ---- */
-
-bool vk_enc_can_copy(const struct arr *a)
-{
-    return vk_dev.work.stages & VK_PIPELINE_STAGE_TRANSFER_BIT && a->buf->home == &be_vulkan;
-}
-
-void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c)
-{
-    const struct vk_buf *src = vk_buf_of(c->src->buf), *dst = vk_buf_of(c->dst->buf);
-    VkBufferCopy region = { .srcOffset = src->offset + (c->src_addr - src->base.addr),
-                            .dstOffset = dst->offset + (c->dst_addr - dst->base.addr),
-                            .size = c->size };
-
-    if (e->rehearses)
-        return;
-    if (e->notes)
-        vk_notes_refuse(e->notes);
-    begin_work(e);
-    if (e->slot->timing.has_each)
-        timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
-    vk.CmdCopyBuffer(e->slot->cmd, src->handle, dst->handle, 1, &region);
-    end_work(e, "copy_buffer", take_variant(e));
-}

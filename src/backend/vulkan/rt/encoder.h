@@ -67,18 +67,6 @@ struct vk_note;
 struct hz_range;
 void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_range *ranges);
 
-/* True if bytes of a can be copied by a command of the queue: vk_enc_copy. Only software devices
- * are asked to, because a barrier that covers copies costs hardware more than a kernel. */
-bool vk_enc_can_copy(const struct arr *a);
-/* Copies size bytes between addresses of src and dst that do not overlap. Takes the place of a
- * dispatch: the reads and writes declared before are its own. */
-struct vk_enc_copy {
-    const struct arr *src, *dst;
-    uint64_t src_addr, dst_addr;
-    size_t size;
-};
-void vk_enc_copy(struct vk_enc *e, const struct vk_enc_copy *c);
-
 /* Forgets the reads and writes declared since the last dispatch: there will be none for them. */
 void vk_enc_drop(struct vk_enc *e);
 
