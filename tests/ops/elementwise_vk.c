@@ -3,8 +3,6 @@
 #include <math.h>
 
 #include "backend/vulkan/ops/elementwise.h"
-#include "backend/vulkan/ops/launch.h"
-#include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/stat.h"
@@ -432,21 +430,6 @@ static void test_transpositions(void **state)
     gate_set_int(GATE_VK_TRANSPOSE, old);
 }
 
-/* The kernel of software devices: planes and stacks of them, tiles that overlap. */
-static void test_transpositions_in_blocks(void **state)
-{
-    int64_t old = gate_set_int(GATE_VK_BLOCKS, 1);
-    uint64_t hits = variant_hits(VARIANT_TRANSPOSE_BLOCKS);
-    struct rng r = { 8 };
-
-    (void)state;
-    for (int k = 0; k < 60; k++)
-        check_transposition(&r, k % 2 ? DT_FLOAT32 : DT_INT32, 2 + k % 2);
-    if (launch_block_lanes() == BLOCK_LANES)
-        assert_true(variant_hits(VARIANT_TRANSPOSE_BLOCKS) > hits + 5);
-    gate_set_int(GATE_VK_BLOCKS, old);
-}
-
 /* Copies into parts of an array leave the rest alone: concatenations of odd pieces. */
 static void check_concatenate(struct rng *r, enum dtype t, int axis)
 {
@@ -696,7 +679,6 @@ int main(void)
         cmocka_unit_test(test_permuted_operands),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_transpositions),
-        cmocka_unit_test(test_transpositions_in_blocks),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_arange),
         cmocka_unit_test(test_wide_indices),

@@ -2,8 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "backend/vulkan/ops/launch.h"
-#include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 #include "base/mem.h"
 #include "base/stat.h"
@@ -277,53 +275,6 @@ static void test_large_workgroups(void **state)
 }
 
 /* The middle axis of three. */
-static void check_middle(enum dtype t, enum reduce_kind kind, struct shp shape)
-{
-    struct reduce_params p = { .kind = kind, .n = 1, .axis = { 1 } };
-    struct rng r = { 5 };
-    struct nd a;
-
-    nd_make(&a, &r, t, &shape, ND_ROW);
-    if (kind == REDUCE_PROD && dt_is_inexact(t))
-        tame(&a);
-    check_reduce(&a, &p);
-    nd_free(&a);
-}
-
-static void check_kinds_in_blocks(enum dtype t, enum reduce_kind from, enum reduce_kind to)
-{
-    for (int kind = from; kind <= (int)to; kind++) {
-        check_middle(t, (enum reduce_kind)kind, (struct shp){ 3, { 3, 2052, 1 } });
-        check_middle(t, (enum reduce_kind)kind, (struct shp){ 3, { 2, 130, 68 } });
-    }
-}
-
-/* What software devices read in blocks: several slices, the last of which overlaps the one before,
- * and columns that do. */
-static void test_blocks(void **state)
-{
-    uint64_t rows = variant_hits(VARIANT_REDUCE_ROWS_BLOCKS);
-    uint64_t cols = variant_hits(VARIANT_REDUCE_COLS_BLOCKS);
-    int64_t old = gate_set_int(GATE_VK_BLOCKS, 1);
-    bool has_blocks = launch_block_lanes() == BLOCK_LANES;
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(all_dtypes); i++)
-        check_kinds_in_blocks(all_dtypes[i], REDUCE_SUM, REDUCE_SUM);
-    check_kinds_in_blocks(DT_UINT8, REDUCE_AND, REDUCE_MAX);
-    check_kinds_in_blocks(DT_FLOAT32, REDUCE_AND, REDUCE_MAX);
-    check_kinds_in_blocks(DT_COMPLEX64, REDUCE_AND, REDUCE_MAX);
-    check_middle(DT_FLOAT32, REDUCE_SUM, (struct shp){ 3, { 1, 512, 1 } });
-    check_middle(DT_FLOAT32, REDUCE_SUM, (struct shp){ 3, { 1, 64, 16 } });
-    check_middle(DT_FLOAT16, REDUCE_SUM,
-                 (struct shp){ 3, { 1, 6401, 1 } }); /* half a word too many */
-    if (has_blocks) {
-        assert_true(variant_hits(VARIANT_REDUCE_ROWS_BLOCKS) >= rows + ARRAY_LEN(all_dtypes));
-        assert_true(variant_hits(VARIANT_REDUCE_COLS_BLOCKS) >= cols + ARRAY_LEN(all_dtypes));
-    }
-    gate_set_int(GATE_VK_BLOCKS, old);
-}
-
 static void test_lengths_of_everything(void **state)
 {
     static const int32_t lengths[] = {
@@ -665,7 +616,6 @@ int main(void)
         cmocka_unit_test(test_every_dtype_and_layout),
         cmocka_unit_test(test_without_wide_loads),
         cmocka_unit_test(test_large_workgroups),
-        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_lengths_of_everything),
         cmocka_unit_test(test_joined_slices),
         cmocka_unit_test(test_join_is_one_dispatch),

@@ -237,20 +237,6 @@ static void test_every_walk(void **state)
     assert_int_equal(modules, 320);
 }
 
-/* Subgroups of every size that read blocks, with and without an input that is one element. */
-static void test_blocks(void **state)
-{
-    (void)state;
-    for (unsigned k = 0; k < 18; k++) {
-        struct elem_class c = { .align = 4, .lanes = 4, .unroll = (uint8_t)(1u << k / 6 % 4) };
-
-        c.block = (uint16_t)(4u << k % 3);
-        c.threads = (uint16_t)(2 * c.block);
-        c.once_in = k & 1 ? 1u << 2 : 0;
-        emit_and_validate(&mixed, &c, "a mixed program in blocks");
-    }
-}
-
 static void test_copy_and_largest_program(void **state)
 {
     struct fx copy = { .n_in = 1, .n_out = 1, .in_dtype = { DT_COMPLEX64 } };
@@ -373,7 +359,6 @@ int main(void)
         cmocka_unit_test(test_every_op_and_dtype),
         cmocka_unit_test(test_every_cast),
         cmocka_unit_test(test_every_walk),
-        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_copy_and_largest_program),
         cmocka_unit_test(test_functions_are_linked_once),
         cmocka_unit_test(test_arithmetic_is_not_contracted),

@@ -4,7 +4,7 @@
 #include "backend/vulkan/kernels/args.h"
 
 #define MAX_LANES 8
-#define MAX_UNROLL 8
+#define MAX_UNROLL 4
 #define MAX_WORDS (MAX_LANES * 2) /* of one operand's group: 8-byte elements */
 #define MAX_OPERANDS (FX_MAX_IN + FX_MAX_OUT)
 #define MAX_VALUES (FX_MAX_IN + FX_MAX_INS)
@@ -29,7 +29,6 @@ struct emit {
     int next_index; /* the next index word of the argument block */
     uint32_t addr[MAX_OPERANDS];
     uint32_t n_groups;
-    uint32_t thread;          /* blocks: number in the subgroup */
     uint32_t once[FX_MAX_IN]; /* values of inputs that are one element */
     uint32_t variables[5];
     int n_variables;
@@ -83,8 +82,7 @@ struct elem_args elem_args_size(const struct fx *f, const struct elem_class *c)
         strided += !(c->once_in >> i & 1);
     return (struct elem_args){
         .n_long = f->n_in + f->n_out + (is_arange(f) ? 2 : 0),
-        .n_index = 1 + (c->dims ? (c->dims - 1) * elem_dim_words(c) + strided * c->dims : 0) +
-                   (c->block ? BLOCK_DIGITS : 0),
+        .n_index = 1 + (c->dims ? (c->dims - 1) * elem_dim_words(c) + strided * c->dims : 0),
     };
 }
 
@@ -211,47 +209,8 @@ static uint32_t to_index(struct emit *e, uint32_t v)
     return is_wide(e) ? spv_op(&e->m, SpvOpUConvert, e->t_u64, v) : v;
 }
 
-/* The same number, looked up digit by digit in the push constants: see kernels/block.glsl. */
-static uint32_t uniform_number(struct emit *e, uint32_t n)
-{
-    uint32_t pointer = spv_type_pointer(&e->m, SpvStorageClassPushConstant, e->t_u32), sum = 0;
-
-    for (uint32_t shift = 0; shift < BLOCK_TASK_BITS; shift += BLOCK_DIGIT_BITS) {
-        uint32_t digit = spv_op(&e->m, SpvOpBitFieldUExtract, e->t_u32, n, u32(e, shift),
-                                u32(e, BLOCK_DIGIT_BITS));
-        uint32_t i = spv_op(&e->m, SpvOpIAdd, e->t_u32, digit, u32(e, (uint32_t)e->next_index));
-        uint32_t at = spv_op(&e->m, SpvOpAccessChain, pointer, e->push, u32(e, 1), i);
-        uint32_t same = spv_op(&e->m, SpvOpLoad, e->t_u32, at);
-        uint32_t part = spv_op(&e->m, SpvOpShiftLeftLogical, e->t_u32, same, u32(e, shift));
-        sum = sum ? spv_op(&e->m, SpvOpBitwiseOr, e->t_u32, sum, part) : part;
-    }
-    return sum;
-}
-
-static void place_blocks(struct emit *e)
-{
-    uint32_t per_workgroup = e->c->threads / e->c->block;
-    uint32_t first = spv_op(&e->m, SpvOpIMul, e->t_u32, builtin(e, SpvBuiltInWorkgroupId, 0),
-                            u32(e, per_workgroup));
-    uint32_t task =
-        spv_op(&e->m, SpvOpIAdd, e->t_u32, first, input(e, SpvBuiltInSubgroupId, e->t_u32));
-
-    spv_capability(&e->m, SpvCapabilityGroupNonUniform);
-    e->thread = input(e, SpvBuiltInSubgroupLocalInvocationId, e->t_u32);
-    for (uint32_t i = 1; i < e->c->block; i++)
-        e->words.is_thread[i] =
-            spv_op(&e->m, SpvOpIEqual, spv_type_bool(&e->m), e->thread, u32(e, i));
-    task = spv_op(&e->m, SpvOpIMul, e->t_u32, uniform_number(e, task), u32(e, e->c->unroll));
-    for (uint32_t u = 0; u < e->c->unroll; u++)
-        e->groups[u].load = spv_op(&e->m, SpvOpIAdd, e->t_u32, task, u32(e, u));
-}
-
 static void place_groups(struct emit *e)
 {
-    if (e->c->block) {
-        place_blocks(e);
-        return;
-    }
     uint32_t local = e->c->threads;
     uint32_t number = to_index(e, builtin(e, SpvBuiltInWorkgroupId, 0));
     uint32_t lane = to_index(e, builtin(e, SpvBuiltInLocalInvocationId, 0));
@@ -336,28 +295,17 @@ static void place_operands(struct emit *e)
         unravel(e, &e->groups[u], dims, strides);
 }
 
-/* Address of the operand's part of a group; with blocks, of what the subgroup's groups have. */
+/* Address of the operand's part of a group. */
 static uint32_t address(struct emit *e, const struct group *g, int operand)
 {
     bool strided = is_strided(e, operand);
-    uint32_t unit = operand_size(e, operand) * (strided ? 1 : e->c->lanes) * MAX(e->c->block, 1u);
+    uint32_t unit = operand_size(e, operand) * (strided ? 1 : e->c->lanes);
     uint32_t at = strided ? g->offset[operand] : g->load;
 
     if (!is_wide(e))
         at = spv_op(&e->m, strided ? SpvOpSConvert : SpvOpUConvert, e->t_u64, at);
     uint32_t bytes = spv_op(&e->m, SpvOpIMul, e->t_u64, at, spv_const_u64(&e->m, unit));
     return spv_op(&e->m, SpvOpIAdd, e->t_u64, e->addr[operand], bytes);
-}
-
-static uint32_t own_address(struct emit *e, const struct group *g, int operand)
-{
-    uint32_t at = address(e, g, operand), unit = operand_size(e, operand) * e->c->lanes;
-
-    if (!e->c->block)
-        return at;
-    uint32_t thread = spv_op(&e->m, SpvOpUConvert, e->t_u64, e->thread);
-    uint32_t bytes = spv_op(&e->m, SpvOpIMul, e->t_u64, thread, spv_const_u64(&e->m, unit));
-    return spv_op(&e->m, SpvOpIAdd, e->t_u64, at, bytes);
 }
 
 /* ---- the program ---- */
@@ -457,10 +405,7 @@ static void load_group(struct emit *e, struct group *g, int in)
 {
     uint32_t bytes = operand_size(e, in) * operand_lanes(e, in), at = address(e, g, in);
 
-    if (e->c->block)
-        words_load_block(&e->words, g->word[in], at, bytes, e->c->block);
-    else
-        words_load(&e->words, g->word[in], at, bytes);
+    words_load(&e->words, g->word[in], at, bytes);
 }
 
 static void load_inputs(struct emit *e)
@@ -487,7 +432,7 @@ static void store_results(struct emit *e, const struct group *g)
         int operand = e->f->n_in + o;
 
         words_pack(&e->words, words, g->result[o], e->c->lanes, operand_dtype(e, operand));
-        words_store(&e->words, words, own_address(e, g, operand),
+        words_store(&e->words, words, address(e, g, operand),
                     operand_size(e, operand) * e->c->lanes);
     }
 }
@@ -496,10 +441,6 @@ static void store_group(struct emit *e, const struct group *g)
 {
     uint32_t then = spv_id(&e->m), after = spv_id(&e->m);
 
-    if (e->c->block) {
-        store_results(e, g);
-        return;
-    }
     spv_do(&e->m, SpvOpSelectionMerge, after, SpvSelectionControlMaskNone);
     spv_do(&e->m, SpvOpBranchConditional, g->is_inside, then, after);
     spv_label(&e->m, then);

@@ -15,27 +15,23 @@ enum elem_flags {
 /* Everything but the program that a module depends on. Compared bytewise.
  *
  * A thread computes `unroll` groups of `lanes` consecutive elements; groups of one thread are a
- * workgroup apart, so that every access of a workgroup is one run of memory. With `block`, they are
- * a subgroup apart instead, and the subgroup reads the groups of all its threads at one address:
- * see kernels/block.glsl. There are no threads without work then. */
+ * workgroup apart, so that every access of a workgroup is one run of memory. */
 struct elem_class {
     uint8_t dims;      /* 0: operands are walked flat; else dimensions: 1 to 4, 8, 16 or 32 */
     uint8_t lanes;     /* 1, 2, 4 or 8 */
-    uint8_t unroll;    /* 1, 2 or 4; 8 with blocks */
+    uint8_t unroll;    /* 1, 2 or 4 */
     uint8_t align;     /* of all addresses, in bytes: 1, 2, 4, 8 or 16 */
     uint16_t flags;    /* enum elem_flags */
     uint16_t once_in;  /* bit i: input i is one element */
     uint16_t splat_in; /* bit i: input i has the same element in all lanes of a group */
     uint16_t threads;  /* of a workgroup */
-    uint16_t block;    /* threads of a subgroup that reads blocks; 0: every thread reads its own */
 };
 
 /* The argument block: 64-bit words, then index words (32 bits, 64 with ELEM_WIDE).
  *   64-bit: an address per input, an address per output; for Arange start and step
  *   index:  number of groups; per dimension but the first: its extent in groups (lanes counted
  *           once in the last one) and, 32-bit only, multiplier and shift of the division by it;
- *           per operand that is strided: a stride per dimension, in elements; with blocks the
- *           numbers from 0 to BLOCK_DIGITS - 1.
+ *           per operand that is strided: a stride per dimension, in elements.
  * Strided operands: inputs not in once_in, and with ELEM_OUT_STRIDED the outputs. */
 struct elem_args {
     int n_long, n_index;

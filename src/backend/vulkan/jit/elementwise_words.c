@@ -79,29 +79,6 @@ void words_load(struct words *w, uint32_t *words, uint32_t addr, uint32_t bytes)
     }
 }
 
-#define MAX_BLOCK_WORDS (WORDS_MAX_BLOCK * 4)
-
-/* Every word is read by all threads, which pick theirs. llvmpipe knows which thread is which when
- * it compiles, so that the choices melt into one vector load. */
-void words_load_block(struct words *w, uint32_t *words, uint32_t addr, uint32_t bytes,
-                      uint32_t threads)
-{
-    uint32_t type = vector_of(w, w->t_u32, 4), n = bytes / 4, all[MAX_BLOCK_WORDS];
-
-    for (uint32_t at = 0; at < threads * n; at += 4) {
-        uint32_t v = spv_op(w->m, SpvOpLoad, type, pointer_at(w, addr, at * 4, type),
-                            SpvMemoryAccessAlignedMask, 4);
-        for (uint32_t i = 0; i < 4; i++)
-            all[at + i] = spv_op(w->m, SpvOpCompositeExtract, w->t_u32, v, i);
-    }
-    for (uint32_t j = 0; j < n; j++) {
-        words[j] = all[j];
-        for (uint32_t i = 1; i < threads; i++)
-            words[j] =
-                spv_op(w->m, SpvOpSelect, w->t_u32, w->is_thread[i], all[i * n + j], words[j]);
-    }
-}
-
 static void store_access(struct words *w, uint32_t addr, uint32_t offset, uint32_t bytes,
                          uint32_t v)
 {

@@ -4,27 +4,18 @@
 
 #include "backend/vulkan/jit/elementwise_fn.h"
 
-/* The largest subgroup that reads blocks. */
-#define WORDS_MAX_BLOCK 16
-
 struct words {
     struct spv *m;
     uint32_t align; /* of every address, in bytes */
     bool native_half;
     uint32_t t_u32, t_u64;
-    uint32_t zero;                       /* one that the driver cannot know; native_half only */
-    uint32_t is_thread[WORDS_MAX_BLOCK]; /* blocks: true in thread i of the subgroup */
+    uint32_t zero; /* one that the driver cannot know; native_half only */
 };
 
 /* bytes: 1, 2 or a multiple of 4; smaller ones leave zeros above them. In accesses as wide as the
  * alignment allows. addr is the id of a 64-bit integer. */
 void words_load(struct words *w, uint32_t *words, uint32_t addr, uint32_t bytes);
 void words_store(struct words *w, const uint32_t *words, uint32_t addr, uint32_t bytes);
-/* As words_load for every thread of a subgroup: addr is the same in all of them, thread i gets the
- * i-th `bytes` (a multiple of 4) behind it. Addresses are multiples of 4. */
-void words_load_block(struct words *w, uint32_t *words, uint32_t addr, uint32_t bytes,
-                      uint32_t threads);
-
 /* The value of element `lane` of those in words. */
 uint32_t words_value(struct words *w, const uint32_t *words, uint32_t lane, enum dtype t);
 /* The words of n values, which are rounded to the dtype. */

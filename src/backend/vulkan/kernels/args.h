@@ -38,13 +38,6 @@ struct walk_args {
     A_U32 reserved;
 };
 
-/* Kernels that read memory in blocks (block.glsl): the numbers from 0 to BLOCK_DIGITS - 1 are among
- * their arguments, and the tasks of a dispatch have numbers of so many bits. */
-#define BLOCK_LANES 8
-#define BLOCK_DIGITS 16
-#define BLOCK_DIGIT_BITS 4
-#define BLOCK_TASK_BITS 20
-
 /* Counters of finished workgroups (last.glsl), 0 before and after: from one to the next, such that
  * each is in a cache line of its own. */
 #define COUNTER_BYTES 64
@@ -208,24 +201,6 @@ struct reduce_args {
     A_U32 n_outer;   /* col: outputs of the kept walks */
 };
 
-/* The same in blocks (block.glsl). A unit is a word, or an element that is larger; a lane loads one
- * at a time. Lengths, strides and the loads of a task are in units; the last slice, and the last
- * columns, overlap those before them. */
-#define REDUCE_BLOCK_LOADS 64 /* of a lane along the row */
-#define REDUCE_BLOCK_ROWS 64  /* of a column */
-#define REDUCE_BLOCK_COLS 2   /* units of a lane: together a line of the cache */
-struct reduce_block_args {
-    A_ADDR in_addr, out_addr;
-    A_I64 kept_stride; /* row: from output to output; col: of the outer kept axis */
-    A_I64 red_stride;  /* col */
-    A_U64 n_out;
-    A_U32 n_red, slices, n_tasks;
-    A_U32 columns;         /* col: of the inner kept axis */
-    A_U32 kept_out_stride; /* col: outputs of one step of the outer kept axis */
-    A_U32 reserved;
-    A_U32 digit[BLOCK_DIGITS];
-};
-
 /* Softmax over rows of consecutive elements; the output is row-major. */
 #define SOFTMAX_BLOCKS 4 /* of 16 bytes that a lane holds; one more where rows have edges */
 struct softmax_args {
@@ -365,19 +340,6 @@ struct attn_heads_args {
     A_F32 eps; /* of the norms */
 };
 
-/* The second half of it in blocks (block.glsl), for rows with parts. A unit is 8 bytes; lengths and
- * strides are in units. */
-#define SOFTMAX_BLOCK_LOADS 16 /* of a lane */
-struct softmax_block_args {
-    A_ADDR in_addr, out_addr;
-    A_ADDR parts_addr;
-    A_I64 row_stride;
-    A_U32 row_len;
-    A_U32 pieces, n_tasks;
-    A_U32 reserved;
-    A_U32 digit[BLOCK_DIGITS];
-};
-
 /* ---- gather: lengths and strides in units, see gather.comp ---- */
 #define GATHER_PER_LANE 4 /* units that a lane copies */
 #define GATHER_U8 0
@@ -410,21 +372,6 @@ struct gather_args {
     A_U64 slice;       /* units of one slice */
     A_U32 n_index;
     A_U32 reserved;
-};
-
-/* Slices of consecutive bytes by one array of indices, in blocks (block.glsl). A unit is 8 bytes;
- * lengths and the stride of the source are in units. */
-#define GATHER_BLOCK_LOADS 32 /* of a lane */
-struct gather_block_args {
-    A_ADDR src_addr, out_addr;
-    A_ADDR index_addr;
-    A_I64 src_stride;   /* from index to index */
-    A_I64 index_stride; /* from position to position, in elements */
-    A_U32 slice;
-    A_U32 pieces, n_tasks;
-    A_U32 dim, last; /* as in gather_index */
-    A_U32 reserved;
-    A_U32 digit[BLOCK_DIGITS];
 };
 
 /* ---- copies with offsets that lie in memory: lengths and strides in units ---- */
@@ -507,18 +454,6 @@ struct transpose_args {
     A_U32 tiles_a, tiles_b;
 };
 
-/* The same for words, in blocks (block.glsl). */
-#define TRANSPOSE_BLOCK_TILE 16
-struct transpose_block_args {
-    A_ADDR src_addr, dst_addr;
-    A_I64 src_batch, dst_batch;
-    A_I32 src_stride, dst_stride;
-    A_U32 n_a, n_b;
-    A_U32 n_tasks;
-    A_U32 none; /* 0 */
-    A_U32 digit[BLOCK_DIGITS];
-};
-
 #ifndef VULKAN
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
@@ -533,9 +468,7 @@ static_assert(sizeof(struct qmv_set) == 40, "padding");
 static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
 static_assert(sizeof(struct qmm_args) == 80, "padding");
 static_assert(sizeof(struct reduce_args) == 128, "padding");
-static_assert(sizeof(struct reduce_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
-static_assert(sizeof(struct softmax_block_args) == 48 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
 static_assert(sizeof(struct rope_part) == 104, "padding");
 static_assert(sizeof(struct rope_args) == 88, "padding");
@@ -546,7 +479,6 @@ static_assert(sizeof(struct attn_heads_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");
-static_assert(sizeof(struct gather_block_args) == 64 + 4 * BLOCK_DIGITS, "padding");
 static_assert(sizeof(struct gather_args) == 64, "padding");
 static_assert(sizeof(struct copy_start) == 24 + 16 * WALK_MAX, "padding");
 static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
@@ -554,5 +486,4 @@ static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct sort_args) == 72, "padding");
 static_assert(sizeof(struct scan_args) == 48, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
-static_assert(sizeof(struct transpose_block_args) == 56 + 4 * BLOCK_DIGITS, "padding");
 #endif

@@ -17,8 +17,7 @@ int64_t read_index(uint64_t address, uint code, int64_t i)
     }
 }
 
-// A negative index counts from the end; what lies outside is moved to the nearest end. Without a
-// branch, which kernels in blocks (block.glsl) must not have.
+// A negative index counts from the end; what lies outside is moved to the nearest end.
 int64_t place_index(int64_t i, int64_t dim, int64_t last)
 {
     return clamp(i + (dim & (i >> 63)), 0l, last);

@@ -26,12 +26,6 @@
 /* Threads of a workgroup. Small arrays leave most of one idle, which software devices feel. */
 #define THREADS_LARGE 256
 #define THREADS_SMALL 128
-/* Groups of a thread where subgroups read blocks. Each subgroup costs some 50 ns before it begins.
- * llvmpipe copies 16 MB in 5.0 ms with 4 groups and one subgroup per workgroup, in 2.5 ms with
- * these and BLOCK_SUBGROUPS; with 32 groups in 2.2, but compiles ten times as long. */
-#define BLOCK_UNROLL 8
-/* Workgroups that must not become fewer for the sake of larger ones. */
-#define BLOCK_LEAST_GROUPS 16
 /* A program whose inlined code is longer than this (words of SPIR-V) is bound by arithmetic:
  * more copies of it only make the pipeline slow to build. */
 #define MAX_CODE_WORDS 20000
@@ -351,8 +345,6 @@ static void fill_block(struct block *b, const struct elem_job *job, const struct
     put_index(b, (int64_t)groups);
     if (job->nest)
         put_nest(b, job, c);
-    for (int i = 0; c->block && i < BLOCK_DIGITS; i++)
-        put_index(b, i);
 }
 
 static struct vk_grid grid_of(const struct elem_class *c, size_t groups)
@@ -364,9 +356,7 @@ static struct vk_grid grid_of(const struct elem_class *c, size_t groups)
 
 static enum variant_id variant_of(const struct elem_class *c)
 {
-    return c->block       ? VARIANT_ELEMENTWISE_BLOCKS
-           : c->lanes > 1 ? VARIANT_ELEMENTWISE_WIDE
-                          : VARIANT_ELEMENTWISE_NARROW;
+    return c->lanes > 1 ? VARIANT_ELEMENTWISE_WIDE : VARIANT_ELEMENTWISE_NARROW;
 }
 
 /* With k's class, pipe, groups and grid. */
@@ -397,87 +387,6 @@ static enum err dispatch_class(struct vk_enc *e, const struct elem_job *job,
     vk_enc_variant(e, variant_of(c));
     err = dispatch_known(e, job, &k);
 out:
-    return err;
-}
-
-/* ---- blocks ---- */
-
-/* Words are what a block is read in. */
-static bool has_words(const struct elem_job *job, uint32_t lanes)
-{
-    bool fits = true;
-
-    for (int o = 0; o < job->fx->n_in && fits; o++)
-        fits = is_once(job, o) || (job->addr[o] % 4 == 0 && operand_size(job, o) * lanes % 4 == 0);
-    return fits;
-}
-
-static void choose_block_work(struct elem_class *c, const struct elem_job *job, uint32_t lanes)
-{
-    uint32_t weight = elem_weight(job->fx);
-
-    c->lanes = (uint8_t)lanes;
-    c->unroll = BLOCK_UNROLL;
-    while (c->unroll > 1 && lanes * c->unroll * weight > MAX_CODE_WORDS)
-        c->unroll /= 2;
-    c->threads = (uint16_t)(BLOCK_SUBGROUPS * c->block);
-    while (c->threads > c->block && BLOCK_LEAST_GROUPS * c->threads * c->unroll * lanes > job->n)
-        c->threads /= 2;
-    while (c->unroll > 1 && BLOCK_LEAST_GROUPS * c->threads * c->unroll * lanes > job->n)
-        c->unroll /= 2;
-}
-
-/* Fills in c. */
-static enum variant_reason judge_blocks(struct elem_class *c, const struct elem_job *job)
-{
-    if (!(c->block = (uint16_t)launch_block_lanes()))
-        return VARIANT_DEVICE;
-    if (!gate_on(GATE_VK_ELEMENTWISE_WIDE))
-        return VARIANT_OFF;
-    struct sizes size = element_sizes(job);
-    uint32_t lanes = MIN(SOFTWARE_ACCESS_BYTES / size.smallest, ACCESS_BYTES / size.largest);
-    if (job->nest || is_arange(job->fx) || !has_words(job, lanes))
-        return VARIANT_LAYOUT;
-    if (job->is_wide || !launch_block_pays((uint64_t)job->n * size.largest))
-        return VARIANT_SIZE;
-    choose_block_work(c, job, lanes);
-    c->once_in = (uint16_t)job->once_in;
-    c->flags = float_flags();
-    set_accesses(c, job);
-    struct elem_args args = elem_args_size(job->fx, c);
-    return args.n_long * 8 + args.n_index * 4 <= VK_PUSH_MAX ? VARIANT_FITS : VARIANT_SIZE;
-}
-
-static void advance(struct elem_job *job, size_t n)
-{
-    for (int o = 0; o < n_operands(job); o++)
-        if (!is_once(job, o))
-            job->addr[o] += n * operand_size(job, o);
-    job->n -= n;
-}
-
-/* Whole workgroups, in as many dispatches as the numbers of their tasks need. The job keeps the
- * rest; its dispatch needs no accesses of its own, because all were declared before the first. */
-static enum err dispatch_blocks(struct vk_enc *e, struct elem_job *job)
-{
-    struct variant_problem problem = problem_of(job);
-    struct elem_class c = { 0 };
-    enum err err = ERR_OK;
-
-    if (!variant_takes(VARIANT_ELEMENTWISE_BLOCKS, judge_blocks(&c, job), &problem))
-        return ERR_OK;
-    size_t per_group = (size_t)c.threads * c.unroll * c.lanes, all = job->n;
-    size_t most = per_group * ((1u << BLOCK_TASK_BITS) / BLOCK_SUBGROUPS);
-    while (job->n >= per_group && !err) {
-        struct elem_job part = *job;
-
-        part.n = MIN(job->n / per_group * per_group, most);
-        if (!(err = dispatch_class(e, &part, &c)))
-            advance(job, part.n);
-    }
-    if (err && job->n == all && variant_gives_way(VARIANT_ELEMENTWISE_BLOCKS, err))
-        return ERR_OK;
-    job->slot = NULL; /* which remembers one class */
     return err;
 }
 
@@ -520,18 +429,14 @@ static void note_walk(const struct elem_job *job, const struct elem_flat *flat,
                                                .hit = variant_hit_of(variant_of(c), &problem) });
 }
 
-static enum err dispatch(struct vk_enc *e, const struct elem_job *whole)
+static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
 {
-    struct elem_job job = *whole;
-    struct elem_flat flat = flat_of(whole);
-    enum err err = dispatch_blocks(e, &job);
+    struct elem_flat flat = flat_of(job);
+    struct elem_class c = classify(job);
+    enum err err = dispatch_class(e, job, &c);
 
-    if (err || !job.n)
-        return err;
-    struct elem_class c = classify(&job);
-    err = dispatch_class(e, &job, &c);
-    if (!err && !job.nest && job.slot && job.n == whole->n)
-        note_walk(&job, &flat, &c);
+    if (!err && !job->nest && job->slot)
+        note_walk(job, &flat, &c);
     return err;
 }
 

@@ -81,18 +81,13 @@ static void describe(char *text, size_t size, const void *data)
              last < 0 ? 1 : (long long)s->stride[0][last]);
 }
 
-static struct variant_problem problem_of(const struct job *j)
-{
-    return (struct variant_problem){ describe,
-                                     j,
-                                     "slices x elements of each",
-                                     { (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n } };
-}
-
 static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
-    struct variant_problem problem = problem_of(j);
+    struct variant_problem problem = { describe,
+                                       j,
+                                       "slices x elements of each",
+                                       { (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n } };
     int64_t bytes;
     enum err err;
 
@@ -181,101 +176,15 @@ out:
     return err;
 }
 
-/* ---- blocks ---- */
-
-#define UNITS_PER_PIECE (GATHER_BLOCK_LOADS * BLOCK_LANES)
-
-/* Bytes from one index to the next. */
-static int64_t step_of(const struct job *j)
-{
-    return j->src->strides[j->p->d[0].axis] * item_size(j);
-}
-
-static bool is_dense(const struct nest *n)
-{
-    return n->ndim == 0 || (n->ndim == 1 && n->stride[0][0] == 1);
-}
-
-static enum variant_reason judge_blocks(const struct job *j)
-{
-    uint64_t bytes = j->slice_n * (uint64_t)item_size(j), slices = j->n / j->slice_n;
-    struct nest index;
-
-    if (launch_block_lanes() != BLOCK_LANES)
-        return VARIANT_DEVICE;
-    if (!gate_on(GATE_VK_GATHER_WIDE))
-        return VARIANT_OFF;
-    if (j->p->n_axes != 1 || j->base_walk || !is_dense(&j->slice) || bytes % 8 || step_of(j) % 8 ||
-        j->src_addr % 4)
-        return VARIANT_LAYOUT;
-    index_nest(&index, j->indices[0]);
-    if (index.ndim > 1 || !dt_is_integer((enum dtype)j->indices[0]->dtype))
-        return VARIANT_LAYOUT;
-    uint64_t pieces = (bytes / 8 + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE;
-    bool fits = bytes / 8 >= UNITS_PER_PIECE && pieces <= 1u << BLOCK_TASK_BITS &&
-                slices <= (1u << BLOCK_TASK_BITS) / pieces && launch_block_pays(slices * bytes);
-    return fits ? VARIANT_FITS : VARIANT_SIZE;
-}
-
-static enum err run_blocks(const struct job *j, struct vk_enc *e, const struct vk_pipe *pipe)
-{
-    const struct arr *index = j->indices[0];
-    uint32_t units = (uint32_t)(j->slice_n * (uint64_t)item_size(j) / 8);
-    uint32_t dim = (uint32_t)j->src->shape[j->p->d[0].axis];
-    struct gather_block_args a = { .src_addr = j->src_addr,
-                                   .src_stride = step_of(j) / 8,
-                                   .slice = units,
-                                   .pieces = (units + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE,
-                                   .dim = dim,
-                                   .last = dim - (uint32_t)j->p->d[j->p->d[0].axis].size };
-    struct nest positions;
-    enum err err;
-
-    index_nest(&positions, index);
-    a.index_stride = positions.ndim ? positions.stride[0][0] : 0;
-    a.n_tasks = (uint32_t)(j->n / j->slice_n) * a.pieces;
-    launch_block_digits(a.digit);
-    TRY(vk_enc_read(e, &a.index_addr, index));
-    TRY(vk_enc_write(e, &a.out_addr, j->out));
-    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
-                          launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
-out:
-    return err;
-}
-
-/* *done: whether it was encoded. */
-static enum err encode_blocks(bool *done, const struct job *j, struct vk_enc *e)
-{
-    struct variant_problem problem = problem_of(j);
-    const struct vk_pipe *pipe;
-    enum err err = ERR_OK;
-
-    *done = variant_takes(VARIANT_GATHER_BLOCKS, judge_blocks(j), &problem);
-    if (!*done)
-        return ERR_OK;
-    uint32_t code = launch_index_code((enum dtype)j->indices[0]->dtype);
-    err = kern_pipe(&pipe, KERN_GATHER_BLOCK, -1,
-                    (uint32_t[]){ BLOCK_SUBGROUPS * BLOCK_LANES, 1, 1, code }, 4);
-    if (err) {
-        *done = false;
-        return variant_gives_way(VARIANT_GATHER_BLOCKS, err) ? ERR_OK : err;
-    }
-    return run_blocks(j, e, pipe);
-}
-
 static enum err encode(struct job *j, struct vk_enc *e)
 {
     struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
     uint32_t workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
     const struct vk_pipe *pipe;
-    bool done;
     enum err err;
 
     TRY(vk_enc_read(e, &j->src_addr, j->src));
     collapse_slice(j);
-    TRY(encode_blocks(&done, j, e));
-    if (done)
-        goto out;
     TRY(choose(&pipe, j, workgroup));
     TRY(set_slice(&a, j, e));
     TRY(set_indices(&a, j, e));

@@ -59,32 +59,6 @@ bool launch_is_lean(void)
     return vk_limits_get()->is_software && !forced_workgroup();
 }
 
-/* Kernels have a case for every lane. */
-#define MAX_BLOCK_LANES 16
-/* Below, the dispatch itself costs more than what it reads. */
-#define BLOCKS_FROM ((uint64_t)1 << 20)
-
-uint32_t launch_block_lanes(void)
-{
-    const struct vk_limits *l = vk_limits_get();
-    bool is_fixed = l->min_subgroup == l->max_subgroup && l->subgroup_size >= 4;
-
-    if (!l->is_software || !is_fixed || l->subgroup_size > MAX_BLOCK_LANES)
-        return 0;
-    return gate_int(GATE_VK_BLOCKS) ? l->subgroup_size : 0;
-}
-
-bool launch_block_pays(uint64_t bytes)
-{
-    return gate_int(GATE_VK_BLOCKS) == 1 || bytes >= BLOCKS_FROM;
-}
-
-void launch_block_digits(uint32_t *digit)
-{
-    for (uint32_t i = 0; i < BLOCK_DIGITS; i++)
-        digit[i] = i;
-}
-
 struct vk_grid launch_grid(uint64_t n)
 {
     const uint32_t *max = vk_limits_get()->max_groups;

@@ -12,15 +12,6 @@ uint32_t launch_loose_workgroup(uint64_t n);
 /* The most threads that a kernel may ask for when its team does not fit in fewer. */
 uint32_t launch_max_workgroup(void);
 
-/* Lanes of a subgroup in kernels that read memory in blocks (kernels/block.glsl); 0 where the
- * device has no use for them, or a setting switches them off. */
-uint32_t launch_block_lanes(void);
-/* True if reading this many bytes in blocks is worth the larger kernel. */
-bool launch_block_pays(uint64_t bytes);
-/* Subgroups of a workgroup of such a kernel. */
-#define BLOCK_SUBGROUPS 8
-/* Fills in the table that its arguments end with. */
-void launch_block_digits(uint32_t *digit);
 /* True on a software device, which spends more time building what is unrolled than it gains; not if
  * a setting asks for workgroups as hardware has them. */
 bool launch_is_lean(void);

@@ -4,7 +4,6 @@
 
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/launch.h"
-#include "backend/vulkan/ops/reduce_block.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 
@@ -37,7 +36,7 @@
 struct variant {
     enum variant_id id;
     enum reduce_walk walk;
-    enum { SINGLE, WIDE, BLOCKS } loads;
+    enum { SINGLE, WIDE } loads;
     enum variant_reason (*judge)(const struct vk_reduction *r, uint64_t in_addr);
 };
 
@@ -105,8 +104,6 @@ static enum variant_reason judge_any(const struct vk_reduction *r, uint64_t in_a
 }
 
 static const struct variant variants[] = {
-    { VARIANT_REDUCE_ROWS_BLOCKS, REDUCE_ROWS, BLOCKS, reduce_block_judge },
-    { VARIANT_REDUCE_COLS_BLOCKS, REDUCE_COLS, BLOCKS, reduce_block_judge },
     { VARIANT_REDUCE_ROWS_WIDE, REDUCE_ROWS, WIDE, judge_rows_wide },
     { VARIANT_REDUCE_COLS_WIDE, REDUCE_COLS, WIDE, judge_cols_wide },
     { VARIANT_REDUCE_ROWS, REDUCE_ROWS, SINGLE, judge_any },
@@ -289,8 +286,6 @@ static enum err plan_job(struct job *j, struct vk_enc *e, const struct vk_reduct
     j->args.in_addr = j->in_addr;
     j->args.n_out = p->n_out;
     j->args.n_red = p->n_red;
-    if (j->v->loads == BLOCKS)
-        return ERR_OK;
     if (j->v->loads == WIDE)
         j->held = elements_per_16(r);
     if (p->walk == REDUCE_ROWS) {
@@ -373,22 +368,6 @@ out:
     return err;
 }
 
-static enum err first_stage_in_blocks(struct vk_enc *e, struct job *j)
-{
-    struct reduce_block_args a;
-    enum err err;
-
-    reduce_block_plan(&a, j->r, j->in_addr);
-    bool parts = a.slices > 1 || !j->r->out;
-    TRY(bind_out(e, j, &a.out_addr, parts ? a.slices * a.n_out : 0));
-    j->args.slices = a.slices;
-    j->args.out_addr = a.out_addr;
-    vk_enc_variant(e, j->v->id);
-    TRY(reduce_block_dispatch(e, j->r, &a, parts));
-out:
-    return err;
-}
-
 /* Joins the slices: the parts are a matrix of slices times outputs. As many rows of a workgroup go
  * along the slices as leave two rounds of loads to each. */
 static enum err second_stage(struct vk_enc *e, struct job *j, uint64_t *parts)
@@ -430,7 +409,7 @@ enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uin
 
     do {
         TRY(plan_job(&j, e, r));
-        err = j.v->loads == BLOCKS ? first_stage_in_blocks(e, &j) : first_stage(e, &j);
+        err = first_stage(e, &j);
         if (err)
             vk_enc_drop(e);
     } while (err && variant_gives_way(j.v->id, err));

@@ -81,7 +81,7 @@ struct team {
     uint64_t blocks;            /* of a row, 16 bytes each */
     uint32_t per_lane;          /* blocks */
     uint32_t log2_lanes;        /* of a row */
-    uint32_t workgroup, pieces; /* of a row, one per workgroup or, in blocks, per subgroup */
+    uint32_t workgroup, pieces; /* of a row, one per workgroup */
 };
 
 static uint64_t rows_of(const struct team *t)
@@ -99,22 +99,6 @@ static enum variant_reason fit_row(struct team *t)
     return t->workgroup <= launch_max_workgroup() ? VARIANT_FITS : VARIANT_SIZE;
 }
 
-#define UNITS_PER_PIECE (SOFTMAX_BLOCK_LOADS * BLOCK_LANES)
-
-static enum variant_reason fit_blocks(struct team *t)
-{
-    if (launch_block_lanes() != BLOCK_LANES)
-        return VARIANT_DEVICE;
-    if (!t->is_aligned || t->row_walk)
-        return VARIANT_LAYOUT;
-    uint64_t units = t->blocks * 2;
-    t->workgroup = BLOCK_SUBGROUPS * BLOCK_LANES;
-    t->pieces = (uint32_t)((units + UNITS_PER_PIECE - 1) / UNITS_PER_PIECE);
-    bool fits = units >= UNITS_PER_PIECE && rows_of(t) <= (1u << BLOCK_TASK_BITS) / t->pieces &&
-                launch_block_pays(rows_of(t) * units * 8);
-    return fits ? VARIANT_FITS : VARIANT_SIZE;
-}
-
 /* Whole workgroups for a row, after another kernel has found its maximum and sum. */
 static enum variant_reason cut_row(struct team *t)
 {
@@ -127,12 +111,10 @@ static enum variant_reason cut_row(struct team *t)
 static const struct variant {
     enum variant_id id;
     enum variant_reason (*fit)(struct team *t);
-    enum kern_id kern;
     bool has_parts;
 } variants[] = {
-    { VARIANT_SOFTMAX_ROW, fit_row, KERN_SOFTMAX, false },
-    { VARIANT_SOFTMAX_BLOCKS, fit_blocks, KERN_SOFTMAX_BLOCK, true },
-    { VARIANT_SOFTMAX_PARTS, cut_row, KERN_SOFTMAX, true }, /* takes what the others leave */
+    { VARIANT_SOFTMAX_ROW, fit_row, false },
+    { VARIANT_SOFTMAX_PARTS, cut_row, true }, /* takes what the others leave */
 };
 
 static void describe(char *text, size_t size, const void *data)
@@ -155,7 +137,7 @@ static enum err choose(const struct variant **v, const struct vk_pipe **pipe, st
         for (*v = variants; !variant_takes((*v)->id, (*v)->fit(t), &problem); ++*v)
             ;
         uint32_t spec[] = { t->workgroup, 1, 1, (*v)->has_parts, t->workgroup, !t->is_aligned };
-        err = kern_pipe(pipe, (*v)->kern, t->in->dtype, spec, ARRAY_LEN(spec));
+        err = kern_pipe(pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
     } while (err && variant_gives_way((*v)->id, err));
     return err;
 }
@@ -165,25 +147,8 @@ struct operands {
     uint64_t in, out, parts;
 };
 
-static enum err dispatch_blocks(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
-                                const struct operands *o)
-{
-    int64_t item = (int64_t)dt_size((enum dtype)t->in->dtype);
-    struct softmax_block_args a = { .in_addr = o->in,
-                                    .out_addr = o->out,
-                                    .parts_addr = o->parts,
-                                    .row_stride = t->row_stride * item / 8,
-                                    .row_len = (uint32_t)t->blocks * 2,
-                                    .pieces = t->pieces,
-                                    .n_tasks = (uint32_t)rows_of(t) * t->pieces };
-
-    launch_block_digits(a.digit);
-    return vk_enc_dispatch(e, pipe, &a, sizeof a,
-                           launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
-}
-
-static enum err dispatch_teams(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
-                               const struct operands *o)
+static enum err dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
+                         const struct operands *o)
 {
     struct softmax_args a = { .in_addr = o->in,
                               .out_addr = o->out,
@@ -219,8 +184,7 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     TRY(vk_enc_read(e, &o.in, in));
     TRY(vk_enc_write(e, &o.out, out));
     vk_enc_variant(e, v->id);
-    err = v->kern == KERN_SOFTMAX_BLOCK ? dispatch_blocks(e, pipe, &t, &o)
-                                        : dispatch_teams(e, pipe, &t, &o);
+    err = dispatch(e, pipe, &t, &o);
 out:
     return err;
 }

@@ -56,13 +56,16 @@ static uint64_t batch_of(const struct transposition *t)
     return t->job->n / ((uint64_t)n->dim[t->a] * (uint64_t)n->dim[t->b]);
 }
 
-/* ---- tiles through shared memory ---- */
-
-/* They cost software devices more than the scattered accesses that they avoid. */
-static enum variant_reason judge_tiles(const struct transposition *t)
+/* Tiles through shared memory cost software devices more than the scattered accesses that they
+ * avoid. */
+static enum variant_reason judge(const struct transposition *t)
 {
     const struct elem_job *job = t->job;
 
+    if (!gate_int(GATE_VK_TRANSPOSE))
+        return VARIANT_OFF;
+    if (job->fx->n_ins)
+        return VARIANT_DTYPE;
     if (gate_int(GATE_VK_TRANSPOSE) == 2 && vk_limits_get()->is_software)
         return VARIANT_DEVICE;
     if (job->n / TRANSPOSE_TILE / TRANSPOSE_TILE > UINT32_MAX)
@@ -84,7 +87,7 @@ static enum err put_batch(struct vk_enc *e, int64_t *stride, uint64_t *walk,
     return vk_enc_args(e, walk, &w, sizeof w);
 }
 
-static enum err get_tiles(const struct vk_pipe **pipe, const struct transposition *t)
+static enum err get(const struct vk_pipe **pipe, const struct transposition *t)
 {
     enum kern_id kern = t->bytes == 1   ? KERN_TRANSPOSE_1
                         : t->bytes == 2 ? KERN_TRANSPOSE_2
@@ -94,8 +97,7 @@ static enum err get_tiles(const struct vk_pipe **pipe, const struct transpositio
     return kern_pipe(pipe, kern, -1, (uint32_t[]){ TRANSPOSE_THREADS, 1, 1 }, 3);
 }
 
-static enum err run_tiles(struct vk_enc *e, const struct vk_pipe *pipe,
-                          const struct transposition *t)
+static enum err run(struct vk_enc *e, const struct vk_pipe *pipe, const struct transposition *t)
 {
     const struct nest *n = t->job->nest;
     struct transpose_args a = { .src_addr = t->job->addr[SRC], .dst_addr = t->job->addr[DST] };
@@ -116,97 +118,6 @@ out:
     return err;
 }
 
-/* ---- words in blocks ---- */
-
-static uint64_t block_tasks(const struct transposition *t)
-{
-    const struct nest *n = t->job->nest;
-    uint64_t a = (uint64_t)ceil_div(n->dim[t->a], TRANSPOSE_BLOCK_TILE);
-    uint64_t b = (uint64_t)ceil_div(n->dim[t->b], TRANSPOSE_BLOCK_TILE);
-
-    return a * b * batch_of(t);
-}
-
-static bool fits_int32(int64_t v)
-{
-    return v >= INT32_MIN && v <= INT32_MAX;
-}
-
-/* Pairs of words are written at once. */
-static bool has_pairs(const struct transposition *t)
-{
-    const struct nest *n = t->job->nest;
-    bool batch = t->rest.ndim == 0 || t->rest.stride[DST][0] % 2 == 0;
-
-    return t->job->addr[SRC] % 4 == 0 && t->job->addr[DST] % 8 == 0 && n->dim[t->b] % 2 == 0 &&
-           n->stride[DST][t->a] % 2 == 0 && batch;
-}
-
-static enum variant_reason judge_blocks(const struct transposition *t)
-{
-    const struct nest *n = t->job->nest;
-
-    if (launch_block_lanes() != BLOCK_LANES)
-        return VARIANT_DEVICE;
-    if (gate_int(GATE_VK_TRANSPOSE) != 2)
-        return VARIANT_OFF;
-    if (t->bytes != 4)
-        return VARIANT_DTYPE;
-    if (!has_plane(t) || t->rest.ndim > 1 || !has_pairs(t))
-        return VARIANT_LAYOUT;
-    bool fits = n->dim[t->a] >= TRANSPOSE_BLOCK_TILE && n->dim[t->b] >= TRANSPOSE_BLOCK_TILE &&
-                fits_int32(n->stride[SRC][t->b]) && fits_int32(n->stride[DST][t->a]) &&
-                block_tasks(t) <= 1u << BLOCK_TASK_BITS && launch_block_pays(t->job->n * 4);
-    return fits ? VARIANT_FITS : VARIANT_SIZE;
-}
-
-static enum err get_blocks(const struct vk_pipe **pipe, const struct transposition *t)
-{
-    (void)t;
-    return kern_pipe(pipe, KERN_TRANSPOSE_BLOCK, -1,
-                     (uint32_t[]){ BLOCK_SUBGROUPS * BLOCK_LANES, 1, 1 }, 3);
-}
-
-static enum err run_blocks(struct vk_enc *e, const struct vk_pipe *pipe,
-                           const struct transposition *t)
-{
-    const struct nest *n = t->job->nest;
-    struct transpose_block_args a = { .src_addr = t->job->addr[SRC],
-                                      .dst_addr = t->job->addr[DST],
-                                      .src_stride = (int32_t)n->stride[SRC][t->b],
-                                      .dst_stride = (int32_t)n->stride[DST][t->a],
-                                      .n_a = (uint32_t)n->dim[t->a],
-                                      .n_b = (uint32_t)n->dim[t->b],
-                                      .n_tasks = (uint32_t)block_tasks(t) };
-
-    if (t->rest.ndim) {
-        a.src_batch = t->rest.stride[SRC][0];
-        a.dst_batch = t->rest.stride[DST][0];
-    }
-    launch_block_digits(a.digit);
-    return vk_enc_dispatch(e, pipe, &a, sizeof a,
-                           launch_grid((uint64_t)ceil_div(a.n_tasks, BLOCK_SUBGROUPS)));
-}
-
-/* ---- the choice ---- */
-
-static const struct variant {
-    enum variant_id id;
-    enum variant_reason (*judge)(const struct transposition *t);
-    enum err (*get)(const struct vk_pipe **pipe, const struct transposition *t);
-    enum err (*run)(struct vk_enc *e, const struct vk_pipe *pipe, const struct transposition *t);
-} variants[] = {
-    { VARIANT_TRANSPOSE_BLOCKS, judge_blocks, get_blocks, run_blocks },
-    { VARIANT_TRANSPOSE, judge_tiles, get_tiles, run_tiles },
-};
-
-static enum variant_reason judge(const struct variant *v, const struct transposition *t)
-{
-    if (!gate_int(GATE_VK_TRANSPOSE))
-        return VARIANT_OFF;
-    return t->job->fx->n_ins ? VARIANT_DTYPE : v->judge(t);
-}
-
 static void describe(char *text, size_t size, const void *data)
 {
     const struct transposition *t = data;
@@ -219,24 +130,16 @@ enum err vk_transpose(bool *done, struct vk_enc *e, const struct elem_job *job)
 {
     struct transposition t = { .job = job, .bytes = dt_size(fx_dtype(job->fx, SRC)) };
     struct variant_problem problem = { describe, &t, "elements", { (int64_t)job->n } };
-    enum err err = ERR_OK;
+    const struct vk_pipe *pipe;
 
-    *done = false;
     find_axes(&t);
-    for (size_t i = 0; i < ARRAY_LEN(variants) && !*done; i++) {
-        const struct variant *v = &variants[i];
-        const struct vk_pipe *pipe;
-        if (!variant_takes(v->id, judge(v, &t), &problem))
-            continue;
-        err = v->get(&pipe, &t);
-        if (err && variant_gives_way(v->id, err)) {
-            err = ERR_OK;
-            continue;
-        }
-        TRY(err);
-        TRY(v->run(e, pipe, &t));
-        *done = true;
+    *done = variant_takes(VARIANT_TRANSPOSE, judge(&t), &problem);
+    if (!*done)
+        return ERR_OK;
+    enum err err = get(&pipe, &t);
+    if (err && variant_gives_way(VARIANT_TRANSPOSE, err)) {
+        *done = false;
+        return ERR_OK;
     }
-out:
-    return err;
+    return err ? err : run(e, pipe, &t);
 }
