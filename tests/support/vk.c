@@ -41,7 +41,8 @@ void vkt_encode(struct strm *s, const struct vkt_probe *p)
     assert_ok(vk_enc_write_part(e, &args.out_addr, p->out, p->group));
     uint32_t groups = (args.n + GROUP_SIZE - 1) / GROUP_SIZE;
     struct vk_grid grid = { MIN(groups, GRID_MAX), (groups + GRID_MAX - 1) / GRID_MAX, 1 };
-    assert_ok(vk_enc_dispatch(e, pipe, &args, sizeof args, grid));
+    assert_ok(
+        vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &args, sizeof args, grid));
 }
 
 const uint32_t *vkt_read(struct strm *s, struct arr *a)

@@ -89,7 +89,7 @@ static void test_scratch(void **state)
     const uint32_t spec[3] = { 64, 1, 1 };
     struct strm *s = vkt_stream();
     struct arr *out = vkt_array(s, 64);
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel = { .variant = VARIANT_COUNT };
     struct probe_args args = { .n = 64, .mul = 1, .add = 5 };
     struct vk_grid grid = { 1, 1, 1 };
     struct vk_enc *e;
@@ -97,15 +97,15 @@ static void test_scratch(void **state)
     size_t active = memory_active();
 
     (void)state;
-    assert_ok(kern_pipe(&pipe, KERN_PROBE, -1, spec, 3));
+    assert_ok(kern_pipe(&kernel.pipe, KERN_PROBE, -1, spec, 3));
     assert_ok(vk_enc_get(&e, s));
     assert_ok(vk_enc_scratch(e, &scratch, 256));
     args.out_addr = scratch;
-    assert_ok(vk_enc_dispatch(e, pipe, &args, sizeof args, grid));
+    assert_ok(vk_enc_dispatch(e, kernel, &args, sizeof args, grid));
     vk_enc_scratch_read(e, scratch, 256);
     args.in_addr = scratch;
     assert_ok(vk_enc_write(e, &args.out_addr, out));
-    assert_ok(vk_enc_dispatch(e, pipe, &args, sizeof args, grid));
+    assert_ok(vk_enc_dispatch(e, kernel, &args, sizeof args, grid));
     assert_int_equal(memory_active(), active + 256);
     const uint32_t *v = vkt_read(s, out);
     for (uint32_t i = 0; i < 64; i++)
@@ -118,19 +118,19 @@ static void test_bad_dispatches(void **state)
 {
     const uint32_t spec[3] = { 64, 1, 1 };
     struct strm *s = vkt_stream();
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel = { .variant = VARIANT_COUNT };
     char push[VK_PUSH_MAX + 4] = { 0 };
     struct vk_enc *e;
     uint64_t before = stat_get(STAT_DISPATCHES);
 
     (void)state;
-    assert_ok(kern_pipe(&pipe, KERN_PROBE, -1, spec, 3));
+    assert_ok(kern_pipe(&kernel.pipe, KERN_PROBE, -1, spec, 3));
     assert_ok(vk_enc_get(&e, s));
     struct vk_grid too_large = { 1, vk_limits_get()->max_groups[1] + 1, 1 };
     assert_fails(ERR_RUNTIME,
-                 vk_enc_dispatch(e, pipe, push, sizeof push, (struct vk_grid){ 1, 1, 1 }));
-    assert_fails(ERR_RUNTIME, vk_enc_dispatch(e, pipe, push, 32, too_large));
-    assert_ok(vk_enc_dispatch(e, pipe, push, 32, (struct vk_grid){ 0, 1, 1 }));
+                 vk_enc_dispatch(e, kernel, push, sizeof push, (struct vk_grid){ 1, 1, 1 }));
+    assert_fails(ERR_RUNTIME, vk_enc_dispatch(e, kernel, push, 32, too_large));
+    assert_ok(vk_enc_dispatch(e, kernel, push, 32, (struct vk_grid){ 0, 1, 1 }));
     assert_int_equal(stat_get(STAT_DISPATCHES), before);
     assert_ok(strm_synchronize(s));
 }

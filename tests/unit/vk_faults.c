@@ -358,7 +358,8 @@ static enum err try_path(struct strm *s, struct arr *out, size_t fail_at)
     TRY(vk_enc_args(e, &args.in_addr, &args, sizeof args));
     args.in_addr = 0;
     TRY(vk_enc_write(e, &args.out_addr, out));
-    TRY(vk_enc_dispatch(e, pipe, &args, sizeof args, (struct vk_grid){ 16, 1, 1 }));
+    TRY(vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &args, sizeof args,
+                        (struct vk_grid){ 16, 1, 1 }));
     TRY(s->be->hold(s, &out->buf, 1));
     TRY(ev_new(&ev, s));
     TRY(ev_record(ev));

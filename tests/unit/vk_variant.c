@@ -346,40 +346,43 @@ static void test_print_one_family(void **state)
     assert_null(strstr(text, "REDUCE"));
 }
 
-/* GPU times are kept by kernel and by the variant that was taken. */
-static void test_times(void **state)
+/* GPU times are kept by kernel and by the variant that ran. */
+static uint64_t timed_calls(const char *name, const char *variant)
 {
-    struct times_key key = { .device = "gpu",
-                             .name = "reduce_row_int32",
-                             .variant = "REDUCE_ROWS_WIDE" };
+    struct times_key key = { .device = "gpu", .name = name, .variant = variant };
     uint64_t calls, ns;
 
-    (void)state;
+    times_get(&calls, &ns, &key);
+    assert_true(!calls || ns > 0);
+    return calls;
+}
+
+static void run_timed(const struct task *t)
+{
     times_reset();
     gate_set_int(GATE_VK_TIMING, 1);
     gate_set_int(GATE_VK_STATS, 1);
-    run(&sums);
+    run(t);
     gate_set_int(GATE_VK_STATS, 0);
     gate_set_int(GATE_VK_TIMING, 0);
-    times_get(&calls, &ns, &key);
-    assert_int_equal(calls, 1);
-    assert_true(ns > 0);
 }
 
-/* A dispatch has the variant that was taken for it, no other one. */
-static void test_taken(void **state)
+static void test_times(void **state)
 {
-    struct variant_problem p = { .sizes = NULL };
-
     (void)state;
-    assert_int_equal(variant_taken(), VARIANT_COUNT);
-    assert_true(variant_takes(VARIANT_TILED_32X32, VARIANT_FITS, &p));
-    assert_int_equal(variant_taken(), VARIANT_TILED_32X32);
-    assert_int_equal(variant_taken(), VARIANT_COUNT);
-    assert_false(variant_takes(VARIANT_TILED_64X64, VARIANT_SIZE, &p));
-    assert_int_equal(variant_taken(), VARIANT_COUNT);
-    run(&sums);
-    assert_int_equal(variant_taken(), VARIANT_COUNT);
+    run_timed(&sums);
+    assert_int_equal(timed_calls("reduce_row_int32", "REDUCE_ROWS_WIDE"), 1);
+}
+
+/* Two dispatches of one op, each by what it runs. */
+static void test_times_of_parts(void **state)
+{
+    (void)state;
+    gate_set_int(GATE_VK_SOFTMAX_ROW, 0);
+    run_timed(&softmax);
+    gate_set_int(GATE_VK_SOFTMAX_ROW, 1);
+    assert_int_equal(timed_calls("logsumexp_row_float32", "REDUCE_ROWS_WIDE"), 1);
+    assert_int_equal(timed_calls("softmax_float32", "SOFTMAX_PARTS"), 1);
 }
 
 /* ---- shapes ---- */
@@ -471,7 +474,7 @@ int main(void)
         CASE(test_print),
         CASE(test_print_one_family),
         CASE(test_times),
-        CASE(test_taken),
+        CASE(test_times_of_parts),
         CASE(test_shapes),
         CASE(test_shapes_of_many_threads),
         CASE(test_too_many_shapes),

@@ -361,8 +361,7 @@ static void describe(char *text, size_t size, const void *data)
              j->a.n_k, j->is_wide ? "" : ", not aligned");
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct attn_plan *plan,
-                       const struct attn_job *j)
+static enum err choose(struct vk_kernel *kernel, struct attn_plan *plan, const struct attn_job *j)
 {
     struct variant_problem problem = {
         describe, j, "queries x keys x heads x dim", { j->a.n_q, j->a.n_k, j->a.heads, j->a.dim }
@@ -373,7 +372,8 @@ static enum err choose(const struct vk_pipe **pipe, struct attn_plan *plan,
     do {
         while (!variant_takes(v->id, v->judge(plan, j), &problem))
             v++;
-        err = kern_pipe(pipe, plan->kern, j->in[0]->dtype, plan->spec, plan->n_spec);
+        kernel->variant = v->id;
+        err = kern_pipe(&kernel->pipe, plan->kern, j->in[0]->dtype, plan->spec, plan->n_spec);
     } while (err && variant_gives_way(v->id, err));
     return err;
 }
@@ -392,16 +392,16 @@ out:
 static enum err run(struct attn_job *j)
 {
     struct sdpa_args *a = &j->args;
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     struct attn_plan plan;
     enum err err;
 
-    TRY(choose(&pipe, &plan, j));
+    TRY(choose(&kernel, &plan, j));
     a->splits = plan.splits;
     a->n_items = plan.items;
     if (plan.splits > 1)
         TRY(attn_parts(j->enc, &a->parts, &a->counters, &plan));
-    TRY(vk_enc_dispatch(j->enc, pipe, a, sizeof *a,
+    TRY(vk_enc_dispatch(j->enc, kernel, a, sizeof *a,
                         launch_grid((uint64_t)plan.items * plan.splits)));
 out:
     return err;

@@ -154,7 +154,7 @@ static enum err encode(struct vk_enc *e, const struct heads_job *j, const struct
     TRY(bind_rows(e, &a, j->rope));
     TRY(bind_more(e, &a, j));
     TRY(vk_enc_write(e, &a.dst, x->out[0]));
-    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_SDPA_DECODE_HEADS }, &a, sizeof a,
                           launch_grid((uint64_t)j->plan.items * j->plan.splits));
 out:
     if (err)

@@ -79,7 +79,7 @@ static void describe(char *text, size_t size, const void *data)
              j->nest.ndim, last < 0 ? 1 : (long long)j->nest.dim[last]);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
+static enum err choose(struct vk_kernel *kernel, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
     struct variant_problem problem = { describe, j, "elements", { j->n } };
@@ -90,8 +90,9 @@ static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t work
         while (!variant_takes(v->id, judge(v, j), &problem))
             v++;
         bytes = v->bytes ? v->bytes : j->item;
-        err = kern_pipe(pipe, kern_by_log2[launch_log2(bytes)], -1, (uint32_t[]){ workgroup, 1, 1 },
-                        3);
+        kernel->variant = v->id;
+        err = kern_pipe(&kernel->pipe, kern_by_log2[launch_log2(bytes)], -1,
+                        (uint32_t[]){ workgroup, 1, 1 }, 3);
     } while (err && variant_gives_way(v->id, err));
     j->per_unit = (int64_t)(bytes / j->item);
     return err;
@@ -152,7 +153,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
                      .n = (int64_t)shp_size(c->shape) };
     struct copy_dynamic_args a = { 0 };
     uint32_t workgroup = launch_loose_workgroup(shp_size(c->shape) / COPY_DYNAMIC_PER_LANE);
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     enum err err;
 
     be_copy_nest(&j.nest, c);
@@ -160,7 +161,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(vk_enc_write_part(e, &j.addr[DST], c->dst, c->group));
     j.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)j.item);
     j.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)j.item);
-    TRY(choose(&pipe, &j, workgroup));
+    TRY(choose(&kernel, &j, workgroup));
     count_in_units(&j);
     a.src_addr = j.addr[SRC];
     a.dst_addr = j.addr[DST];
@@ -170,7 +171,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(put_start(&a.src_start, &j, SRC, e));
     TRY(put_start(&a.dst_start, &j, DST, e));
     err = vk_enc_dispatch(
-        e, pipe, &a, sizeof a,
+        e, kernel, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * COPY_DYNAMIC_PER_LANE)));
 out:
     return err;

@@ -363,15 +363,16 @@ static enum variant_id variant_of(const struct elem_class *c)
 static enum err dispatch_known(struct vk_enc *e, const struct elem_job *job,
                                const struct elem_known *k)
 {
+    struct vk_kernel kernel = { k->pipe, variant_of(&k->c) };
     struct block b;
     uint64_t addr;
     enum err err;
 
     fill_block(&b, job, &k->c, k->groups);
     if (!(k->c.flags & ELEM_ARGS_IN_MEMORY))
-        return vk_enc_dispatch(e, k->pipe, b.words, b.size, k->grid);
+        return vk_enc_dispatch(e, kernel, b.words, b.size, k->grid);
     TRY(vk_enc_args(e, &addr, b.words, b.size));
-    err = vk_enc_dispatch(e, k->pipe, &addr, sizeof addr, k->grid);
+    err = vk_enc_dispatch(e, kernel, &addr, sizeof addr, k->grid);
 out:
     return err;
 }
@@ -384,7 +385,6 @@ static enum err dispatch_class(struct vk_enc *e, const struct elem_job *job,
     enum err err;
 
     TRY(elem_pipe(&k.pipe, job->fx, c, job->slot));
-    vk_enc_variant(e, variant_of(c));
     err = dispatch_known(e, job, &k);
 out:
     return err;

@@ -81,7 +81,7 @@ static void describe(char *text, size_t size, const void *data)
              last < 0 ? 1 : (long long)s->stride[0][last]);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t workgroup)
+static enum err choose(struct vk_kernel *kernel, struct job *j, uint32_t workgroup)
 {
     const struct variant *v = variants;
     struct variant_problem problem = { describe,
@@ -95,7 +95,8 @@ static enum err choose(const struct vk_pipe **pipe, struct job *j, uint32_t work
         while (!variant_takes(v->id, judge(v, j), &problem))
             v++;
         bytes = v->bytes ? v->bytes : item_size(j);
-        err = kern_pipe(pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
+        kernel->variant = v->id;
+        err = kern_pipe(&kernel->pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
                         (uint32_t[]){ workgroup, 1, 1 }, 3);
     } while (err && variant_gives_way(v->id, err));
     j->per_unit = bytes / item_size(j);
@@ -180,19 +181,19 @@ static enum err encode(struct job *j, struct vk_enc *e)
 {
     struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
     uint32_t workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     enum err err;
 
     TRY(vk_enc_read(e, &j->src_addr, j->src));
     collapse_slice(j);
-    TRY(choose(&pipe, j, workgroup));
+    TRY(choose(&kernel, j, workgroup));
     TRY(set_slice(&a, j, e));
     TRY(set_indices(&a, j, e));
     TRY(vk_enc_write(e, &a.out_addr, j->out));
     a.src_addr = j->src_addr;
     a.n = j->n / (uint64_t)j->per_unit;
     TRY(vk_enc_dispatch(
-        e, pipe, &a, sizeof a,
+        e, kernel, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));
 out:
     return err;

@@ -517,7 +517,8 @@ static enum err run_embed(const struct exec *x, enum group_reason *why)
                                     .biases = gather[2] ? gather[2]->in[0] : NULL,
                                     .global_scale = global_scale_of(unpack),
                                     .ids = gather[0]->in[1],
-                                    .out = x->out[0] });
+                                    .out = x->out[0],
+                                    .variant = VARIANT_COUNT });
 out:
     return err;
 }

@@ -256,8 +256,8 @@ static enum err dispatch(struct product *p, const struct launch *l)
         goto out;
     }
     TRY(grid_of(&grid, l->groups));
-    vk_enc_variant(p->enc, c->variant);
-    TRY(vk_enc_dispatch(p->enc, pipe, l->args, l->args_size, grid));
+    TRY(vk_enc_dispatch(p->enc, (struct vk_kernel){ pipe, c->variant }, l->args, l->args_size,
+                        grid));
 out:
     return err;
 }
@@ -371,7 +371,8 @@ static enum err run_reduce(struct product *p, uint64_t parts, size_t parts_size)
     if (reads_c(p))
         TRY(vk_enc_read(p->enc, &args.c, p->in[MM_C]));
     TRY(vk_enc_write(p->enc, &args.dst, p->x->out[0]));
-    TRY(vk_enc_dispatch(p->enc, pipe, &args, sizeof args, grid));
+    TRY(vk_enc_dispatch(p->enc, (struct vk_kernel){ pipe, VARIANT_COUNT }, &args, sizeof args,
+                        grid));
 out:
     return err;
 }

@@ -82,7 +82,7 @@ static uint32_t flags_of(const struct vk_norm *n)
            (n->bias ? NORM_BIAS : 0) | (n->addend ? NORM_ADDEND : 0) | (wide ? NORM_WIDE : 0);
 }
 
-static enum err choose(const struct vk_pipe **pipe, struct norm_team *t, uint32_t *workgroup,
+static enum err choose(struct vk_kernel *kernel, struct norm_team *t, uint32_t *workgroup,
                        const struct vk_norm *n)
 {
     uint32_t row_len = (uint32_t)n->x->shape[n->x->ndim - 1], flags = flags_of(n);
@@ -104,7 +104,8 @@ static enum err choose(const struct vk_pipe **pipe, struct norm_team *t, uint32_
         *workgroup = MAX(launch_workgroup(), 1u << t->log2_team);
         uint32_t spec[] = { *workgroup, 1,        1, flags | (t->walks ? NORM_WALK : 0),
                             *workgroup, t->blocks };
-        err = kern_pipe(pipe, KERN_NORM, type, spec, ARRAY_LEN(spec));
+        kernel->variant = id;
+        err = kern_pipe(&kernel->pipe, KERN_NORM, type, spec, ARRAY_LEN(spec));
     } while (err && variant_gives_way(id, err));
     return err;
 }
@@ -137,16 +138,16 @@ enum err vk_norm_encode(struct vk_enc *e, const struct vk_norm *n)
 {
     uint32_t row_len = (uint32_t)n->x->shape[n->x->ndim - 1], workgroup;
     struct norm_args a = { .row_len = row_len, .eps = n->eps, .n_rows = n->x->size / row_len };
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     struct norm_team t;
     enum err err;
 
-    TRY(choose(&pipe, &t, &workgroup, n));
+    TRY(choose(&kernel, &t, &workgroup, n));
     a.lanes = t.lanes;
     a.log2_team = t.log2_team;
     TRY(bind(e, &a, n));
     TRY(vk_enc_dispatch(
-        e, pipe, &a, sizeof a,
+        e, kernel, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> t.log2_team))));
 out:
     return err;

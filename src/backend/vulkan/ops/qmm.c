@@ -104,7 +104,8 @@ static enum err run_tiled(struct product *p)
             TRY(vk_enc_read(p->enc, &args.biases, plan->in[QMM_BIASES]));
     }
     TRY(vk_enc_write(p->enc, &args.dst, p->x->out[0]));
-    TRY(vk_enc_dispatch(p->enc, pipe, &args, sizeof args, launch_grid((uint64_t)groups)));
+    TRY(vk_enc_dispatch(p->enc, (struct vk_kernel){ pipe, VARIANT_QMM_TILED }, &args, sizeof args,
+                        launch_grid((uint64_t)groups)));
 out:
     return err;
 }
@@ -195,7 +196,8 @@ static enum err unpack(struct arr **out, struct product *p)
                                                               .w = plan->in[QMM_W],
                                                               .scales = plan->in[QMM_SCALES],
                                                               .biases = plan->in[QMM_BIASES],
-                                                              .out = *out }));
+                                                              .out = *out,
+                                                              .variant = VARIANT_QMM_UNPACKED }));
 out:
     return err;
 }

@@ -15,6 +15,7 @@ struct vk_dequantize {
     const struct arr *biases, *global_scale; /* NULL: none */
     const struct arr *ids;                   /* NULL: all; integers of any layout, not empty */
     const struct arr *out;
+    enum variant_id variant; /* of a product that begins like this; VARIANT_COUNT: none */
 };
 MUST_CHECK enum err vk_dequantize_encode(struct vk_enc *e, const struct vk_dequantize *d);
 

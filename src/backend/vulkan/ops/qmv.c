@@ -410,7 +410,7 @@ out:
 }
 
 static enum err encode_one(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
-                           const struct vk_pipe *pipe)
+                           struct vk_kernel kernel)
 {
     int64_t blocks = blocks_of(v, g), groups = groups_of(v, g, blocks);
     struct qmv_args a = { .ld_x = (int32_t)v->ld,
@@ -434,13 +434,13 @@ static enum err encode_one(struct vk_enc *e, const struct vk_qmv *v, const struc
     if (v->residual)
         TRY(vk_enc_read(e, &a.residual, v->residual));
     TRY(vk_enc_write(e, &a.out_addr, v->set[0].out));
-    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid((uint64_t)groups)));
+    TRY(vk_enc_dispatch(e, kernel, &a, sizeof a, launch_grid((uint64_t)groups)));
 out:
     return err;
 }
 
 static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
-                            const struct vk_pipe *pipe)
+                            struct vk_kernel kernel)
 {
     struct qmv_sets_args a = { .eps = v->eps };
     struct qmv_set s[VK_QMV_SETS];
@@ -462,7 +462,7 @@ static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const stru
     TRY(vk_enc_read(e, &a.x, v->x));
     if (v->norm)
         TRY(vk_enc_read(e, &a.norm, v->norm));
-    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
+    TRY(vk_enc_dispatch(e, kernel, &a, sizeof a,
                         launch_grid((uint64_t)groups_of(v, g, blocks_of(v, g)))));
 out:
     return err;
@@ -496,8 +496,9 @@ enum err vk_qmv_encode(struct vk_enc *e, const struct vk_qmv *v, bool *gave_way)
         *gave_way = err && variant_gives_way(variant_of(v), err);
         c = &made;
     }
+    struct vk_kernel kernel = { c->pipe, variant_of(v) };
     if (!err)
-        err = v->n_sets > 1 ? encode_many(e, v, &c->g, c->pipe) : encode_one(e, v, &c->g, c->pipe);
+        err = v->n_sets > 1 ? encode_many(e, v, &c->g, kernel) : encode_one(e, v, &c->g, kernel);
     if (err)
         vk_enc_drop(e);
     return err;

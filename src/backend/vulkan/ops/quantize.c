@@ -4,19 +4,28 @@
 #include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/ops/qmm.h"
 
-static enum err dispatch(struct vk_enc *e, enum kern_id kern, enum dtype t,
-                         const struct quant_params *q, const struct quantize_args *a)
+struct job {
+    enum kern_id kern;
+    enum dtype dtype;
+    enum variant_id variant;
+    const struct quant_params *q;
+    struct quantize_args a;
+};
+
+static enum err dispatch(struct vk_enc *e, const struct job *j)
 {
+    const struct quantize_args *a = &j->a;
+    const struct quant_params *q = j->q;
     uint32_t workgroup = launch_workgroup();
     uint32_t rows = !a->ids ? DEQUANTIZE_ALL : a->ids_walk ? DEQUANTIZE_WALK : DEQUANTIZE_IDS;
     uint32_t spec[] = {
         workgroup, 1, 1, (uint32_t)q->mode, (uint32_t)q->bits, (uint32_t)q->group_size, rows
     };
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel = { .variant = j->variant };
     enum err err;
 
-    TRY(kern_pipe(&pipe, kern, (int)t, spec, ARRAY_LEN(spec)));
-    TRY(vk_enc_dispatch(e, pipe, a, sizeof *a,
+    TRY(kern_pipe(&kernel.pipe, j->kern, (int)j->dtype, spec, ARRAY_LEN(spec)));
+    TRY(vk_enc_dispatch(e, kernel, a, sizeof *a,
                         launch_grid((uint64_t)ceil_div((int64_t)a->n, workgroup))));
 out:
     if (err)
@@ -39,19 +48,21 @@ out:
 
 enum err vk_dequantize_encode(struct vk_enc *e, const struct vk_dequantize *d)
 {
-    struct quantize_args a = { .n = d->out->size / 8 };
+    struct job j = { KERN_DEQUANTIZE, (enum dtype)d->out->dtype, d->variant, &d->q, .a = { 0 } };
+    struct quantize_args *a = &j.a;
     enum err err;
 
-    TRY(vk_enc_read(e, &a.w, d->w));
-    TRY(vk_enc_read(e, &a.scales, d->scales));
+    a->n = d->out->size / 8;
+    TRY(vk_enc_read(e, &a->w, d->w));
+    TRY(vk_enc_read(e, &a->scales, d->scales));
     if (d->biases)
-        TRY(vk_enc_read(e, &a.biases, d->biases));
+        TRY(vk_enc_read(e, &a->biases, d->biases));
     if (d->global_scale)
-        TRY(vk_enc_read(e, &a.global_scale, d->global_scale));
+        TRY(vk_enc_read(e, &a->global_scale, d->global_scale));
     if (d->ids)
-        TRY(set_ids(&a, e, d));
-    TRY(vk_enc_write(e, &a.out_addr, d->out));
-    TRY(dispatch(e, KERN_DEQUANTIZE, (enum dtype)d->out->dtype, &d->q, &a));
+        TRY(set_ids(a, e, d));
+    TRY(vk_enc_write(e, &a->out_addr, d->out));
+    err = dispatch(e, &j);
 out:
     return err;
 }
@@ -59,17 +70,19 @@ out:
 static enum err encode_quantize(const struct exec *x, struct arr *const *in, struct vk_enc *e)
 {
     const struct quantize_params *p = x->node->params;
-    struct quantize_args a = { .n = in[0]->size / (size_t)p->q.group_size };
+    struct job j = { KERN_QUANTIZE, (enum dtype)in[0]->dtype, VARIANT_COUNT, &p->q, .a = { 0 } };
+    struct quantize_args *a = &j.a;
     enum err err;
 
-    TRY(vk_enc_read(e, &a.w, in[0]));
+    a->n = in[0]->size / (size_t)p->q.group_size;
+    TRY(vk_enc_read(e, &a->w, in[0]));
     if (x->n_in > 1)
-        TRY(vk_enc_read(e, &a.global_scale, in[1]));
-    TRY(vk_enc_write(e, &a.out_addr, x->out[0]));
-    TRY(vk_enc_write(e, &a.scales, x->out[1]));
+        TRY(vk_enc_read(e, &a->global_scale, in[1]));
+    TRY(vk_enc_write(e, &a->out_addr, x->out[0]));
+    TRY(vk_enc_write(e, &a->scales, x->out[1]));
     if (x->n_out > 2)
-        TRY(vk_enc_write(e, &a.biases, x->out[2]));
-    TRY(dispatch(e, KERN_QUANTIZE, (enum dtype)in[0]->dtype, &p->q, &a));
+        TRY(vk_enc_write(e, &a->biases, x->out[2]));
+    err = dispatch(e, &j);
 out:
     return err;
 }
@@ -92,7 +105,8 @@ static enum err encode(const struct exec *x, struct arr *const *in)
                                         .scales = in[1],
                                         .biases = is_affine ? in[2] : NULL,
                                         .global_scale = x->n_in > global ? in[global] : NULL,
-                                        .out = x->out[0] }));
+                                        .out = x->out[0],
+                                        .variant = VARIANT_COUNT }));
 out:
     return err;
 }

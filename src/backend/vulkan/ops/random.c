@@ -41,7 +41,7 @@ static enum err encode(const struct exec *x, struct vk_enc *e)
     TRY(vk_enc_write(e, &a.out_addr, out));
     uint32_t workgroup = launch_loose_workgroup(a.n_keys * a.pairs);
     TRY(kern_pipe(&pipe, KERN_RANDOM_BITS, -1, (uint32_t[]){ workgroup, 1, 1 }, 3));
-    TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
+    TRY(vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &a, sizeof a,
                         launch_grid((uint64_t)ceil_div((int64_t)(a.n_keys * a.pairs), workgroup))));
 out:
     return err;

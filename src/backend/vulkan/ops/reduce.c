@@ -320,8 +320,8 @@ static enum err dispatch(struct vk_enc *e, const struct job *j, const struct red
     enum err err;
 
     TRY(kern_pipe(&pipe, s->kern, j->r->in->dtype, spec, ARRAY_LEN(spec)));
-    vk_enc_variant(e, j->v->id);
-    TRY(vk_enc_dispatch(e, pipe, args, sizeof *args, launch_grid(s->groups)));
+    TRY(vk_enc_dispatch(e, (struct vk_kernel){ pipe, j->v->id }, args, sizeof *args,
+                        launch_grid(s->groups)));
 out:
     return err;
 }

@@ -225,8 +225,8 @@ bool vk_rope_is_held(const struct vk_rope *r, struct norm_team *t)
     return judge_wide(r, (int64_t)dt_size(type)) == VARIANT_FITS && halves_meet(r, t, type);
 }
 
-static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
-                       const struct norm_team *t, uint32_t workgroup)
+static enum err choose(struct vk_kernel *kernel, const struct vk_rope *r, const struct norm_team *t,
+                       uint32_t workgroup)
 {
     struct variant_problem problem = {
         describe, r, "tensors x positions x size", { r->n_parts, r->positions, r->size }
@@ -245,7 +245,8 @@ static enum err choose(const struct vk_pipe **pipe, const struct vk_rope *r,
             variant_takes(id, VARIANT_FITS, &problem);
         }
         uint32_t spec[] = { workgroup, 1, 1, flags, workgroup, t->blocks };
-        err = kern_pipe(pipe, KERN_ROPE, type, spec, ARRAY_LEN(spec));
+        kernel->variant = id;
+        err = kern_pipe(&kernel->pipe, KERN_ROPE, type, spec, ARRAY_LEN(spec));
     } while (err && variant_gives_way(id, err));
     return err;
 }
@@ -267,7 +268,7 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
                            .size = r->size,
                            .pairs = (uint32_t)r->p->dims / 2 };
     struct vk_rope_table table;
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     struct norm_team t;
     enum err err;
 
@@ -283,9 +284,9 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
         TRY(vk_enc_read(e, &a.offset, r->offset));
     }
     uint32_t workgroup = workgroup_of(&t, a.n_rows);
-    TRY(choose(&pipe, r, &t, workgroup));
+    TRY(choose(&kernel, r, &t, workgroup));
     TRY(vk_enc_dispatch(
-        e, pipe, &a, sizeof a,
+        e, kernel, &a, sizeof a,
         launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> t.log2_team))));
 out:
     if (err)

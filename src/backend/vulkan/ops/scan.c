@@ -55,7 +55,8 @@ static enum err dispatch(struct vk_enc *e, const struct pass *p, bool is_total)
     enum err err;
 
     TRY(kern_pipe(&pipe, KERN_SCAN, p->type, spec, ARRAY_LEN(spec)));
-    err = vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(a.n_rows * a.chunks));
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &a, sizeof a,
+                          launch_grid(a.n_rows * a.chunks));
 out:
     return err;
 }
@@ -128,7 +129,7 @@ static enum err encode_in_order(struct vk_enc *e, struct pass *p, const struct a
     TRY(kern_pipe(&pipe, KERN_SCAN_ORDER, p->type, spec, ARRAY_LEN(spec)));
     TRY(vk_enc_read(e, &a.in_addr, in));
     TRY(vk_enc_write(e, &a.out_addr, out));
-    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &a, sizeof a,
                           launch_grid((uint64_t)ceil_div((int64_t)p->rows, workgroup)));
 out:
     return err;

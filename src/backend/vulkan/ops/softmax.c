@@ -125,7 +125,7 @@ static void describe(char *text, size_t size, const void *data)
              t->in->shape[t->in->ndim - 1]);
 }
 
-static enum err choose(const struct variant **v, const struct vk_pipe **pipe, struct team *t)
+static enum err choose(const struct variant **v, struct vk_kernel *kernel, struct team *t)
 {
     int32_t row_len = t->in->shape[t->in->ndim - 1];
     struct variant_problem problem = {
@@ -137,7 +137,8 @@ static enum err choose(const struct variant **v, const struct vk_pipe **pipe, st
         for (*v = variants; !variant_takes((*v)->id, (*v)->fit(t), &problem); ++*v)
             ;
         uint32_t spec[] = { t->workgroup, 1, 1, (*v)->has_parts, t->workgroup, !t->is_aligned };
-        err = kern_pipe(pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
+        kernel->variant = (*v)->id;
+        err = kern_pipe(&kernel->pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
     } while (err && variant_gives_way((*v)->id, err));
     return err;
 }
@@ -147,7 +148,7 @@ struct operands {
     uint64_t in, out, parts;
 };
 
-static enum err dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const struct team *t,
+static enum err dispatch(struct vk_enc *e, struct vk_kernel kernel, const struct team *t,
                          const struct operands *o)
 {
     struct softmax_args a = { .in_addr = o->in,
@@ -161,7 +162,7 @@ static enum err dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const str
                               .pieces = t->pieces };
     uint64_t groups = (uint64_t)ceil_div((int64_t)a.n_rows, t->workgroup >> a.log2_team) * a.pieces;
 
-    return vk_enc_dispatch(e, pipe, &a, sizeof a, launch_grid(groups));
+    return vk_enc_dispatch(e, kernel, &a, sizeof a, launch_grid(groups));
 }
 
 static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr *out)
@@ -170,21 +171,20 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     bool aligned = launch_rows_are_aligned(in);
     struct team t = { .in = in, .is_aligned = aligned, .per_lane = SOFTMAX_BLOCKS + !aligned };
     struct operands o = { 0 };
-    const struct vk_pipe *pipe;
+    struct vk_kernel kernel;
     const struct variant *v;
     enum err err;
 
     t.blocks = (row_bytes + (aligned ? 0 : 30)) / 16; /* one more if it starts inside of one */
     TRY(launch_rows(e, &t.row_walk, &t.row_stride, in));
-    TRY(choose(&v, &pipe, &t));
+    TRY(choose(&v, &kernel, &t));
     if (v->has_parts) {
         TRY(logsumexp(e, in, NULL, &o.parts));
         vk_enc_scratch_read(e, o.parts, rows_of(&t) * 8);
     }
     TRY(vk_enc_read(e, &o.in, in));
     TRY(vk_enc_write(e, &o.out, out));
-    vk_enc_variant(e, v->id);
-    err = dispatch(e, pipe, &t, &o);
+    err = dispatch(e, kernel, &t, &o);
 out:
     return err;
 }

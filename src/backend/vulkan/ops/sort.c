@@ -66,7 +66,8 @@ static enum err encode_tiles(struct job *j, struct vk_enc *e, struct runs *to)
     TRY(kern_pipe(&pipe, KERN_SORT_TILE, j->in->dtype, spec, ARRAY_LEN(spec)));
     TRY(vk_enc_read(e, &j->a.in_addr, j->in));
     TRY(set_target(j, e, to));
-    err = vk_enc_dispatch(e, pipe, &j->a, sizeof j->a, launch_grid(j->a.n_rows * j->a.tiles));
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &j->a, sizeof j->a,
+                          launch_grid(j->a.n_rows * j->a.tiles));
 out:
     return err;
 }
@@ -90,7 +91,7 @@ static enum err encode_merge(struct job *j, struct vk_enc *e, const struct runs 
     j->a.from_places = from->places;
     TRY(vk_enc_read(e, &j->a.in_addr, j->in));
     TRY(set_target(j, e, to));
-    err = vk_enc_dispatch(e, pipe, &j->a, sizeof j->a,
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_COUNT }, &j->a, sizeof j->a,
                           launch_grid((uint64_t)ceil_div((int64_t)lanes, workgroup)));
 out:
     return err;

@@ -112,7 +112,7 @@ static enum err run(struct vk_enc *e, const struct vk_pipe *pipe, const struct t
     a.dst_stride = n->stride[DST][t->a];
     TRY(put_batch(e, &a.src_batch, &a.src_walk, &t->rest, SRC));
     TRY(put_batch(e, &a.dst_batch, &a.dst_walk, &t->rest, DST));
-    err = vk_enc_dispatch(e, pipe, &a, sizeof a,
+    err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_TRANSPOSE }, &a, sizeof a,
                           launch_grid((uint64_t)a.tiles_a * a.tiles_b * a.n_batch));
 out:
     return err;

@@ -176,8 +176,6 @@ static enum variant_reason check(enum variant_id id)
     return VARIANT_FITS;
 }
 
-_Thread_local int variant_newest;
-
 void variant_count(enum variant_id id, const struct variant_problem *p)
 {
     if (!rehearsal_is_on()) /* it is counted when it is encoded */

@@ -54,9 +54,6 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
 /* Counts a hit of a variant that was taken for the same problem before. */
 void variant_count(enum variant_id id, const struct variant_problem *p);
 
-/* Taken by the calling thread, plus one; 0: none. */
-extern _Thread_local int variant_newest;
-
 /* The same for who keeps what such a hit counts as; not in a rehearsal. */
 struct variant_hit {
     uint16_t id;      /* enum variant_id */
@@ -68,17 +65,6 @@ static inline void variant_count_again(struct variant_hit h)
 {
     tally_add(VARIANT_TALLY_HITS + h.id, 1);
     tally_add(h.counter, 1);
-    variant_newest = h.id + 1;
-}
-
-/* The variant that the calling thread took since this was called last: what its next dispatch runs,
- * unless the family says otherwise (vk_enc_variant). VARIANT_COUNT: none. */
-static inline enum variant_id variant_taken(void)
-{
-    int id = variant_newest ? variant_newest - 1 : VARIANT_COUNT;
-
-    variant_newest = 0;
-    return (enum variant_id)id;
 }
 
 /* After building or dispatching the variant's kernel failed with err: true if the next row is to be

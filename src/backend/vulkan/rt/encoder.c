@@ -374,14 +374,6 @@ static void begin_work(struct vk_enc *e)
     hazard_advance(&e->hazard);
 }
 
-static enum variant_id take_variant(struct vk_enc *e)
-{
-    enum variant_id taken = variant_taken(), id = e->has_variant ? e->variant : taken;
-
-    e->has_variant = false;
-    return id;
-}
-
 static void end_work(struct vk_enc *e, const char *name, enum variant_id variant)
 {
     struct timing_dispatch d = { name, variant };
@@ -394,18 +386,11 @@ static void end_work(struct vk_enc *e, const char *name, enum variant_id variant
     stat_add(STAT_DISPATCHES, 1);
 }
 
-void vk_enc_variant(struct vk_enc *e, enum variant_id id)
-{
-    e->variant = id;
-    e->has_variant = !e->rehearses;
-}
-
 void vk_enc_drop(struct vk_enc *e)
 {
     if (e->rehearses)
         return;
     hazard_drop(&e->hazard);
-    take_variant(e);
     e->dispatches++; /* what was recorded for this one belongs to no later one */
 }
 
@@ -426,8 +411,8 @@ static void emit(struct vk_enc *e, const struct vk_note *n)
     end_work(e, n->pipe->name, n->variant);
 }
 
-enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
-                         size_t push_size, struct vk_grid grid)
+enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push, size_t push_size,
+                         struct vk_grid grid)
 {
     enum err err = check_dispatch(push_size, grid);
 
@@ -438,12 +423,12 @@ enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const voi
         return err;
     }
     struct vk_note n;
-    n.pipe = pipe;
+    n.pipe = k.pipe;
     n.grid = grid;
-    n.variant = take_variant(e);
+    n.variant = k.variant;
     n.push_size = (uint32_t)push_size;
     memcpy(n.push, push, push_size);
-    vk_enc_absent(n.push, pipe->n_addr);
+    vk_enc_absent(n.push, k.pipe->n_addr);
     if (e->notes)
         vk_notes_add(e->notes, &n, &e->hazard);
     emit(e, &n);

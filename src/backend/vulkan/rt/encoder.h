@@ -52,14 +52,15 @@ struct vk_args_memo {
 MUST_CHECK enum err vk_enc_args_once(struct vk_enc *e, struct vk_args_memo *memo, uint64_t *addr,
                                      const void *args, size_t size);
 
-/* The next dispatch runs a kernel of this variant, not of the one that was taken last: told to the
- * statistics. VARIANT_COUNT: of none. */
-void vk_enc_variant(struct vk_enc *e, enum variant_id id);
-
 struct vk_grid {
     uint32_t x, y, z; /* workgroups */
 };
-MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, const struct vk_pipe *pipe, const void *push,
+/* What a dispatch runs, and as what the statistics know it. VARIANT_COUNT: no variant. */
+struct vk_kernel {
+    const struct vk_pipe *pipe;
+    enum variant_id variant;
+};
+MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push,
                                     size_t push_size, struct vk_grid grid);
 
 /* A dispatch as it was written down (notes.h): declares the ranges, first those that it reads. */

@@ -140,7 +140,6 @@ enum err vk_strm_step_end(struct strm *strm)
 {
     struct vk_strm *s = vk_strm_of(strm);
 
-    variant_taken(); /* whatever it was, it is not the next step's */
     return is_full(s) ? vk_strm_commit(s, true) : ERR_OK;
 }
 

@@ -71,8 +71,6 @@ struct vk_enc {
     uint64_t stamp;         /* marks the buffers counted */
     bool rehearses;         /* nothing is encoded (rehearsal.h) */
     struct be_notes *notes; /* dispatches are written down (notes.h), or NULL */
-    bool has_variant;       /* the next dispatch runs a kernel of this variant */
-    enum variant_id variant;
     struct vk_turns *turns; /* rope.c's, from its first use on */
 };
 
