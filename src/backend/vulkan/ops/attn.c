@@ -342,15 +342,23 @@ static enum variant_reason judge_tiled(struct attn_plan *p, const struct attn_jo
 
 /* ---- the choice ---- */
 
-static const struct variant {
-    enum variant_id id;
-    enum variant_reason (*judge)(struct attn_plan *out, const struct attn_job *j);
-} variants[] = {
-    { VARIANT_SDPA_DECODE, judge_decode },
-    { VARIANT_SDPA_PREFILL_COOP, judge_coop },
-    { VARIANT_SDPA_PREFILL_TILED, judge_tiled },
-    { VARIANT_SDPA_ROWS, judge_rows },
-};
+static enum variant_reason judge(void *job, enum variant_id id)
+{
+    static enum variant_reason (*const by_id[])(struct attn_plan *, const struct attn_job *) = {
+        judge_decode, judge_coop, judge_tiled, judge_rows
+    };
+    struct attn_job *j = job;
+
+    return by_id[id - VARIANT_SDPA_DECODE](&j->plan, j);
+}
+
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
+{
+    const struct attn_job *j = job;
+
+    (void)id;
+    return kern_pipe(pipe, j->plan.kern, j->in[0]->dtype, j->plan.spec, j->plan.n_spec);
+}
 
 static void describe(char *text, size_t size, const void *data)
 {
@@ -361,22 +369,9 @@ static void describe(char *text, size_t size, const void *data)
              j->a.n_k, j->is_wide ? "" : ", not aligned");
 }
 
-static enum err choose(struct vk_kernel *kernel, struct attn_plan *plan, const struct attn_job *j)
-{
-    struct variant_problem problem = {
-        describe, j, "queries x keys x heads x dim", { j->a.n_q, j->a.n_k, j->a.heads, j->a.dim }
-    };
-    const struct variant *v = variants;
-    enum err err;
-
-    do {
-        while (!variant_takes(v->id, v->judge(plan, j), &problem))
-            v++;
-        kernel->variant = v->id;
-        err = kern_pipe(&kernel->pipe, plan->kern, j->in[0]->dtype, plan->spec, plan->n_spec);
-    } while (err && variant_gives_way(v->id, err));
-    return err;
-}
+static const struct variant_table variants = {
+    VARIANT_SDPA_DECODE, VARIANT_SDPA_ROWS, judge, build, describe, "queries x keys x heads x dim"
+};
 
 enum err attn_parts(struct vk_enc *e, uint64_t *parts, uint64_t *counters,
                     const struct attn_plan *p)
@@ -391,18 +386,18 @@ out:
 
 static enum err run(struct attn_job *j)
 {
+    const struct attn_plan *p = &j->plan;
     struct sdpa_args *a = &j->args;
     struct vk_kernel kernel;
-    struct attn_plan plan;
     enum err err;
 
-    TRY(choose(&kernel, &plan, j));
-    a->splits = plan.splits;
-    a->n_items = plan.items;
-    if (plan.splits > 1)
-        TRY(attn_parts(j->enc, &a->parts, &a->counters, &plan));
-    TRY(vk_enc_dispatch(j->enc, kernel, a, sizeof *a,
-                        launch_grid((uint64_t)plan.items * plan.splits)));
+    TRY(variant_pick(&kernel, &variants, j,
+                     (int64_t[VARIANT_SIZES]){ j->a.n_q, j->a.n_k, j->a.heads, j->a.dim }));
+    a->splits = p->splits;
+    a->n_items = p->items;
+    if (p->splits > 1)
+        TRY(attn_parts(j->enc, &a->parts, &a->counters, p));
+    TRY(vk_enc_dispatch(j->enc, kernel, a, sizeof *a, launch_grid((uint64_t)p->items * p->splits)));
 out:
     return err;
 }

@@ -6,16 +6,6 @@
 #include "backend/vulkan/ops/kern.h"
 #include "backend/vulkan/ops/rope.h"
 
-struct attn_job {
-    const struct exec *x;
-    struct attn a;
-    const struct arr *in[3]; /* q, k, v as the kernels read them */
-    struct arr *copy[3];     /* owned, where they could not */
-    bool is_wide;
-    struct vk_enc *enc;
-    struct sdpa_args args;
-};
-
 /* How a kernel would run it. */
 struct attn_plan {
     enum kern_id kern;
@@ -24,6 +14,17 @@ struct attn_plan {
     uint32_t items, splits; /* workgroups, times parts of the keys */
     size_t part_bytes;      /* of one workgroup's part */
     uint32_t rows, shared;  /* attn_rows.comp: rows of a workgroup, bytes of shared memory */
+};
+
+struct attn_job {
+    const struct exec *x;
+    struct attn a;
+    const struct arr *in[3]; /* q, k, v as the kernels read them */
+    struct arr *copy[3];     /* owned, where they could not */
+    bool is_wide;
+    struct attn_plan plan;
+    struct vk_enc *enc;
+    struct sdpa_args args;
 };
 
 static inline bool attn_fits_i32(int64_t v)

@@ -11,7 +11,6 @@ struct heads_job {
     struct attn_job attn;
     const struct vk_rope *rope;
     struct norm_team team;
-    struct attn_plan plan;
 };
 
 /* ---- whether ---- */
@@ -29,7 +28,7 @@ static uint32_t shared_bytes(const struct heads_job *j)
 {
     uint32_t row = j->rope->size * (uint32_t)dt_size((enum dtype)j->attn.in[0]->dtype);
 
-    return j->plan.shared + (j->plan.rows + 2) * row + 4 * j->plan.spec[0];
+    return j->attn.plan.shared + (j->attn.plan.rows + 2) * row + 4 * j->attn.plan.spec[0];
 }
 
 static enum variant_reason judge(struct heads_job *j)
@@ -41,9 +40,9 @@ static enum variant_reason judge(struct heads_job *j)
     for (int i = 0; i < PARTS; i++)
         if (!strides_fit(&j->rope->part[i]))
             return VARIANT_LAYOUT;
-    attn_plan_rows(&j->plan, &j->attn);
-    if (1u << j->team.log2_team > j->plan.spec[0] ||
-        (uint64_t)j->plan.items * j->plan.splits > dev->max_groups[0])
+    attn_plan_rows(&j->attn.plan, &j->attn);
+    if (1u << j->team.log2_team > j->attn.plan.spec[0] ||
+        (uint64_t)j->attn.plan.items * j->attn.plan.splits > dev->max_groups[0])
         return VARIANT_SIZE;
     return shared_bytes(j) <= dev->shared_memory ? VARIANT_FITS : VARIANT_DEVICE;
 }
@@ -70,7 +69,7 @@ static void describe(char *text, size_t size, const void *data)
 static void extend_spec(struct heads_job *j)
 {
     const struct vk_rope_part *part = j->rope->part;
-    struct attn_plan *p = &j->plan;
+    struct attn_plan *p = &j->attn.plan;
 
     p->kern = KERN_ATTN_HEADS;
     p->spec[3] &= ~SDPA_CAUSAL;
@@ -132,8 +131,8 @@ static enum err bind_more(struct vk_enc *e, struct attn_heads_args *a, const str
         m.sinks_stride = (int32_t)sinks->strides[0];
         TRY(vk_enc_read(e, &m.sinks, sinks));
     }
-    if (j->plan.splits > 1)
-        TRY(attn_parts(e, &m.parts, &m.counters, &j->plan));
+    if (j->attn.plan.splits > 1)
+        TRY(attn_parts(e, &m.parts, &m.counters, &j->attn.plan));
     vk_enc_absent(&m, 4);
     err = vk_enc_args(e, &a->more, &m, sizeof m);
 out:
@@ -145,7 +144,7 @@ static enum err encode(struct vk_enc *e, const struct heads_job *j, const struct
     const struct attn *t = &j->attn.a;
     struct attn_heads_args a = { .n_k = (uint32_t)t->n_k,
                                  .size = j->rope->size,
-                                 .splits = j->plan.splits,
+                                 .splits = j->attn.plan.splits,
                                  .scale = t->p->scale };
     const struct exec *x = j->attn.x;
     enum err err;
@@ -155,7 +154,7 @@ static enum err encode(struct vk_enc *e, const struct heads_job *j, const struct
     TRY(bind_more(e, &a, j));
     TRY(vk_enc_write(e, &a.dst, x->out[0]));
     err = vk_enc_dispatch(e, (struct vk_kernel){ pipe, VARIANT_SDPA_DECODE_HEADS }, &a, sizeof a,
-                          launch_grid((uint64_t)j->plan.items * j->plan.splits));
+                          launch_grid((uint64_t)j->attn.plan.items * j->attn.plan.splits));
 out:
     if (err)
         vk_enc_drop(e);
@@ -180,7 +179,7 @@ enum err vk_attn_heads(struct vk_enc *e, const struct vk_attn_heads *h, enum gro
         return ERR_OK;
     }
     extend_spec(&j);
-    err = kern_pipe(&pipe, j.plan.kern, a->q->dtype, j.plan.spec, j.plan.n_spec);
+    err = kern_pipe(&pipe, j.attn.plan.kern, a->q->dtype, j.attn.plan.spec, j.attn.plan.n_spec);
     if (!err)
         return encode(e, &j, pipe);
     if (!variant_gives_way(VARIANT_SDPA_DECODE_HEADS, err))

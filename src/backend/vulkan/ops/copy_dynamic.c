@@ -16,26 +16,24 @@ struct job {
     size_t item;
     int64_t n;        /* elements */
     struct nest nest; /* in elements, then in units */
+    uint32_t workgroup;
     int64_t per_unit; /* elements */
 };
 
 /* ---- variants ---- */
 
-static const struct variant {
-    enum variant_id id;
-    uint32_t bytes; /* of a unit; 0: an element */
-} variants[] = {
-    { VARIANT_COPY_DYNAMIC_16, 16 },     { VARIANT_COPY_DYNAMIC_8, 8 },
-    { VARIANT_COPY_DYNAMIC_4, 4 },       { VARIANT_COPY_DYNAMIC_2, 2 },
-    { VARIANT_COPY_DYNAMIC_ELEMENT, 0 },
-};
-
 static const enum kern_id kern_by_log2[] = { KERN_COPY_DYNAMIC_1, KERN_COPY_DYNAMIC_2,
                                              KERN_COPY_DYNAMIC_4, KERN_COPY_DYNAMIC_8,
                                              KERN_COPY_DYNAMIC_16 };
 
+static size_t unit_size(const struct job *j, enum variant_id id)
+{
+    return id == VARIANT_COPY_DYNAMIC_ELEMENT ? j->item
+                                              : (size_t)16 >> (id - VARIANT_COPY_DYNAMIC_16);
+}
+
 /* True if the operand is made of whole units, consecutive and aligned wherever it starts. */
-static bool has_units(const struct job *j, int o, uint32_t bytes, int64_t per_unit)
+static bool has_units(const struct job *j, int o, size_t bytes, int64_t per_unit)
 {
     const struct nest *n = &j->nest;
     const struct be_start *s = j->start[o];
@@ -52,12 +50,14 @@ static bool has_units(const struct job *j, int o, uint32_t bytes, int64_t per_un
     return true;
 }
 
-static enum variant_reason judge(const struct variant *v, const struct job *j)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
-    int64_t per_unit = v->bytes / (int64_t)j->item;
+    const struct job *j = job;
+    size_t bytes = unit_size(j, id);
+    int64_t per_unit = (int64_t)(bytes / j->item);
     int last = j->nest.ndim - 1;
 
-    if (!v->bytes)
+    if (id == VARIANT_COPY_DYNAMIC_ELEMENT)
         return VARIANT_FITS;
     if (!gate_on(GATE_VK_COPY_DYNAMIC_WIDE))
         return VARIANT_OFF;
@@ -65,7 +65,7 @@ static enum variant_reason judge(const struct variant *v, const struct job *j)
         return VARIANT_DTYPE;
     if (last < 0 || j->nest.dim[last] % per_unit)
         return VARIANT_SIZE;
-    return has_units(j, SRC, v->bytes, per_unit) && has_units(j, DST, v->bytes, per_unit)
+    return has_units(j, SRC, bytes, per_unit) && has_units(j, DST, bytes, per_unit)
                ? VARIANT_FITS
                : VARIANT_LAYOUT;
 }
@@ -79,24 +79,19 @@ static void describe(char *text, size_t size, const void *data)
              j->nest.ndim, last < 0 ? 1 : (long long)j->nest.dim[last]);
 }
 
-static enum err choose(struct vk_kernel *kernel, struct job *j, uint32_t workgroup)
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
 {
-    const struct variant *v = variants;
-    struct variant_problem problem = { describe, j, "elements", { j->n } };
-    size_t bytes;
-    enum err err;
+    struct job *j = job;
+    size_t bytes = unit_size(j, id);
 
-    do {
-        while (!variant_takes(v->id, judge(v, j), &problem))
-            v++;
-        bytes = v->bytes ? v->bytes : j->item;
-        kernel->variant = v->id;
-        err = kern_pipe(&kernel->pipe, kern_by_log2[launch_log2(bytes)], -1,
-                        (uint32_t[]){ workgroup, 1, 1 }, 3);
-    } while (err && variant_gives_way(v->id, err));
     j->per_unit = (int64_t)(bytes / j->item);
-    return err;
+    return kern_pipe(pipe, kern_by_log2[launch_log2(bytes)], -1, (uint32_t[]){ j->workgroup, 1, 1 },
+                     3);
 }
+
+static const struct variant_table variants = {
+    VARIANT_COPY_DYNAMIC_16, VARIANT_COPY_DYNAMIC_ELEMENT, judge, build, describe, "elements"
+};
 
 /* ---- arguments ---- */
 
@@ -150,9 +145,10 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
 {
     struct job j = { .start = { c->src_start, c->dst_start },
                      .item = dt_size((enum dtype)c->dst->dtype),
-                     .n = (int64_t)shp_size(c->shape) };
+                     .n = (int64_t)shp_size(c->shape),
+                     .workgroup =
+                         launch_loose_workgroup(shp_size(c->shape) / COPY_DYNAMIC_PER_LANE) };
     struct copy_dynamic_args a = { 0 };
-    uint32_t workgroup = launch_loose_workgroup(shp_size(c->shape) / COPY_DYNAMIC_PER_LANE);
     struct vk_kernel kernel;
     enum err err;
 
@@ -161,7 +157,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(vk_enc_write_part(e, &j.addr[DST], c->dst, c->group));
     j.addr[SRC] += (uint64_t)(c->src_offset * (int64_t)j.item);
     j.addr[DST] += (uint64_t)(c->dst_offset * (int64_t)j.item);
-    TRY(choose(&kernel, &j, workgroup));
+    TRY(variant_pick(&kernel, &variants, &j, (int64_t[VARIANT_SIZES]){ j.n }));
     count_in_units(&j);
     a.src_addr = j.addr[SRC];
     a.dst_addr = j.addr[DST];
@@ -172,7 +168,7 @@ enum err vk_copy_dynamic(struct vk_enc *e, const struct be_copy *c)
     TRY(put_start(&a.dst_start, &j, DST, e));
     err = vk_enc_dispatch(
         e, kernel, &a, sizeof a,
-        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * COPY_DYNAMIC_PER_LANE)));
+        launch_grid((uint64_t)ceil_div((int64_t)a.n, j.workgroup * COPY_DYNAMIC_PER_LANE)));
 out:
     return err;
 }

@@ -22,18 +22,11 @@ struct job {
     uint64_t src_addr;
     struct nest slice; /* over the source, in elements, then in units */
     size_t n, slice_n; /* elements of the output and of a slice */
-    int64_t per_unit;  /* elements */
+    uint32_t workgroup;
+    int64_t per_unit; /* elements */
 };
 
 /* ---- variants ---- */
-
-static const struct variant {
-    enum variant_id id;
-    int64_t bytes; /* of a unit; 0: an element */
-} variants[] = {
-    { VARIANT_GATHER_16, 16 }, { VARIANT_GATHER_8, 8 },       { VARIANT_GATHER_4, 4 },
-    { VARIANT_GATHER_2, 2 },   { VARIANT_GATHER_ELEMENT, 0 },
-};
 
 static const enum kern_id kern_by_log2[] = { KERN_GATHER_1, KERN_GATHER_2, KERN_GATHER_4,
                                              KERN_GATHER_8, KERN_GATHER_16 };
@@ -43,15 +36,21 @@ static int64_t item_size(const struct job *j)
     return (int64_t)dt_size((enum dtype)j->src->dtype);
 }
 
+static int64_t unit_size(const struct job *j, enum variant_id id)
+{
+    return id == VARIANT_GATHER_ELEMENT ? item_size(j) : 16 >> (id - VARIANT_GATHER_16);
+}
+
 /* A unit of several elements fits if every slice is a whole number of units, each of them
  * consecutive and aligned. */
-static enum variant_reason judge(const struct variant *v, const struct job *j)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
+    const struct job *j = job;
     const struct nest *s = &j->slice;
-    int64_t per_unit = v->bytes / item_size(j);
+    int64_t bytes = unit_size(j, id), per_unit = bytes / item_size(j);
     int last = s->ndim - 1;
 
-    if (!v->bytes)
+    if (id == VARIANT_GATHER_ELEMENT)
         return VARIANT_FITS;
     if (!gate_on(GATE_VK_GATHER_WIDE))
         return VARIANT_OFF;
@@ -59,7 +58,7 @@ static enum variant_reason judge(const struct variant *v, const struct job *j)
         return VARIANT_DTYPE;
     if (last < 0 || s->dim[last] % per_unit)
         return VARIANT_SIZE;
-    if (s->stride[0][last] != 1 || j->src_addr % (uint64_t)v->bytes)
+    if (s->stride[0][last] != 1 || j->src_addr % (uint64_t)bytes)
         return VARIANT_LAYOUT;
     for (int i = 0; i < last; i++)
         if (s->stride[0][i] % per_unit)
@@ -81,27 +80,19 @@ static void describe(char *text, size_t size, const void *data)
              last < 0 ? 1 : (long long)s->stride[0][last]);
 }
 
-static enum err choose(struct vk_kernel *kernel, struct job *j, uint32_t workgroup)
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
 {
-    const struct variant *v = variants;
-    struct variant_problem problem = { describe,
-                                       j,
-                                       "slices x elements of each",
-                                       { (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n } };
-    int64_t bytes;
-    enum err err;
+    struct job *j = job;
+    int64_t bytes = unit_size(j, id);
 
-    do {
-        while (!variant_takes(v->id, judge(v, j), &problem))
-            v++;
-        bytes = v->bytes ? v->bytes : item_size(j);
-        kernel->variant = v->id;
-        err = kern_pipe(&kernel->pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
-                        (uint32_t[]){ workgroup, 1, 1 }, 3);
-    } while (err && variant_gives_way(v->id, err));
     j->per_unit = bytes / item_size(j);
-    return err;
+    return kern_pipe(pipe, kern_by_log2[launch_log2((uint64_t)bytes)], -1,
+                     (uint32_t[]){ j->workgroup, 1, 1 }, 3);
 }
+
+static const struct variant_table variants = {
+    VARIANT_GATHER_16, VARIANT_GATHER_ELEMENT, judge, build, describe, "slices x elements of each"
+};
 
 /* ---- arguments ---- */
 
@@ -180,13 +171,15 @@ out:
 static enum err encode(struct job *j, struct vk_enc *e)
 {
     struct gather_args a = { .n_index = (uint32_t)j->p->n_axes, .base_walk = j->base_walk };
-    uint32_t workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
     struct vk_kernel kernel;
     enum err err;
 
     TRY(vk_enc_read(e, &j->src_addr, j->src));
     collapse_slice(j);
-    TRY(choose(&kernel, j, workgroup));
+    j->workgroup = launch_loose_workgroup(j->n / GATHER_PER_LANE);
+    TRY(variant_pick(
+        &kernel, &variants, j,
+        (int64_t[VARIANT_SIZES]){ (int64_t)(j->n / j->slice_n), (int64_t)j->slice_n }));
     TRY(set_slice(&a, j, e));
     TRY(set_indices(&a, j, e));
     TRY(vk_enc_write(e, &a.out_addr, j->out));
@@ -194,7 +187,7 @@ static enum err encode(struct job *j, struct vk_enc *e)
     a.n = j->n / (uint64_t)j->per_unit;
     TRY(vk_enc_dispatch(
         e, kernel, &a, sizeof a,
-        launch_grid((uint64_t)ceil_div((int64_t)a.n, workgroup * GATHER_PER_LANE))));
+        launch_grid((uint64_t)ceil_div((int64_t)a.n, j->workgroup * GATHER_PER_LANE))));
 out:
     return err;
 }

@@ -424,7 +424,7 @@ static enum err pick_and_run(struct product *p)
     do {
         p->gave_way = false;
         q = problem_of(p);
-        mm_pick(&p->choice, &q);
+        TRY(mm_pick(&p->choice, &q));
         if (p->choice.kernel == MM_COOP)
             TRY(pack_for_coop(p));
         err = run(p);

@@ -42,5 +42,5 @@ struct mm_choice {
     uint32_t splits, k_split;
 };
 
-/* The first row that accepts the problem. Never fails: the last rows accept everything. */
-void mm_pick(struct mm_choice *out, const struct mm_problem *q);
+/* The first row that accepts the problem; the last rows accept everything. */
+MUST_CHECK enum err mm_pick(struct mm_choice *out, const struct mm_problem *q);

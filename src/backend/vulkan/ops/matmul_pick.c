@@ -44,26 +44,30 @@ struct variant {
     bool last;          /* of its kernel: accepts every size */
 };
 
+#define FIRST VARIANT_GEMV_K_SHORT
+#define LAST VARIANT_TILED_32X32_K8
+#define ROW(name, ...) [VARIANT_##name - FIRST] = { VARIANT_##name, __VA_ARGS__ }
+
 /* From large tiles, which reuse more, to small ones, which fill a device with little work. Names of
  * cooperative tiles are their sizes with fragments of 16 x 16. On an H200 at 4096 cubed the first
  * of them reaches 301 (f16) and 310 (bf16) TFLOP/s; shorter k with two stages 255 and 265, larger
  * tiles 257 and 267 at best, workgroup-scope matrices 71. */
-static const struct variant variants[] = {
-    { VARIANT_GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K },
-    { VARIANT_GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K },
-    { VARIANT_GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K },
-    { VARIANT_GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true },
-    { VARIANT_GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K },
-    { VARIANT_GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true },
-    { VARIANT_COOP_128X128_K64, MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150 },
-    { VARIANT_COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50 },
-    { VARIANT_COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50 },
-    { VARIANT_COOP_32X64, MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true },
-    { VARIANT_TILED_128X128, MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100 },
-    { VARIANT_TILED_64X64, MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100 },
-    { VARIANT_TILED_64X64_K8, MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100 },
-    { VARIANT_TILED_32X32, MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true },
-    { VARIANT_TILED_32X32_K8, MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true },
+static const struct variant variants[LAST - FIRST + 1] = {
+    ROW(GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K),
+    ROW(GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K),
+    ROW(GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K),
+    ROW(GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true),
+    ROW(GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K),
+    ROW(GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true),
+    ROW(COOP_128X128_K64, MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150),
+    ROW(COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50),
+    ROW(COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50),
+    ROW(COOP_32X64, MM_COOP, { 1, 2, 2, 2, 4, 1 }, F16 | BF16, .last = true),
+    ROW(TILED_128X128, MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100),
+    ROW(TILED_64X64, MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100),
+    ROW(TILED_64X64_K8, MM_TILED, { 64, 64, 8, 8, 4 }, C64, .fill = 100),
+    ROW(TILED_32X32, MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true),
+    ROW(TILED_32X32_K8, MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true),
 };
 
 bool mm_vectors_are_a(const struct mm_problem *q)
@@ -355,9 +359,14 @@ static void choose(struct mm_choice *out, const struct variant *v, const struct 
              (long long)q->m, (long long)q->n, (long long)q->k, name_of(v), out->splits);
 }
 
+struct pick {
+    const struct mm_problem *q;
+    struct geometry g; /* of the variant that was asked last */
+};
+
 static void describe(char *text, size_t size, const void *data)
 {
-    const struct mm_problem *q = data;
+    const struct mm_problem *q = ((const struct pick *)data)->q;
 
     snprintf(text, size, "%s, %lld batches of %lld x %lld x %lld, a %s k%s, b %s k%s",
              dt_name(q->dtype), (long long)q->n_batch, (long long)q->m, (long long)q->n,
@@ -365,32 +374,52 @@ static void describe(char *text, size_t size, const void *data)
              q->along_k[1] ? "along" : "across", q->aligned[1] ? ", aligned" : "");
 }
 
-static bool takes(const struct variant *v, struct geometry *g, const struct mm_problem *q,
-                  bool is_asked)
+static enum variant_reason judge_asked(struct pick *p, const struct variant *v)
 {
-    enum variant_reason why;
-
-    kernels[v->kernel].geometry(g, v->tile, q);
-    why = fits(v, g, q);
-    if (why == VARIANT_FITS && !is_asked)
-        why = suits(v, g, q);
-    if (v->id == VARIANT_COUNT)
-        return why == VARIANT_FITS;
-    return variant_takes(v->id, why,
-                         &(struct variant_problem){
-                             describe, q, "m x n x k x batch", { q->m, q->n, q->k, q->n_batch } });
+    kernels[v->kernel].geometry(&p->g, v->tile, p->q);
+    return fits(v, &p->g, p->q);
 }
 
-void mm_pick(struct mm_choice *out, const struct mm_problem *q)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
-    const struct variant *v = variants;
-    struct variant asked;
-    struct geometry g;
+    const struct variant *v = &variants[id - FIRST];
+    struct pick *p = job;
+    enum variant_reason why = judge_asked(p, v);
 
-    if (asked_for(&asked) && takes(&asked, &g, q, true))
-        v = &asked;
-    else
-        while (!takes(v, &g, q, false) && v < variants + ARRAY_LEN(variants) - 1)
-            v++;
-    choose(out, v, &g, q);
+    return why == VARIANT_FITS ? suits(v, &p->g, p->q) : why;
+}
+
+static const struct variant_table table = {
+    FIRST, LAST, judge, NULL, describe, "m x n x k x batch"
+};
+
+/* Counts as if it were of the table, where it has a name. */
+static bool takes_asked(struct pick *p, const struct variant *v)
+{
+    const struct mm_problem *q = p->q;
+    enum variant_reason why = judge_asked(p, v);
+
+    if (v->id == VARIANT_COUNT)
+        return why == VARIANT_FITS;
+    return variant_takes(
+        v->id, why,
+        &(struct variant_problem){ describe, p, table.sizes, { q->m, q->n, q->k, q->n_batch } });
+}
+
+enum err mm_pick(struct mm_choice *out, const struct mm_problem *q)
+{
+    struct pick p = { .q = q };
+    struct vk_kernel kernel;
+    struct variant asked;
+    enum err err = ERR_OK;
+
+    if (asked_for(&asked) && takes_asked(&p, &asked)) {
+        choose(out, &asked, &p.g, q);
+        goto out;
+    }
+    TRY(variant_pick(&kernel, &table, &p,
+                     (int64_t[VARIANT_SIZES]){ q->m, q->n, q->k, q->n_batch }));
+    choose(out, &variants[kernel.variant - FIRST], &p.g, q);
+out:
+    return err;
 }

@@ -60,9 +60,15 @@ void norm_team_of(struct norm_team *t, uint32_t row_len, enum dtype type)
 
 /* ---- encoding ---- */
 
+struct choice {
+    const struct vk_norm *n;
+    struct norm_team team;
+    uint32_t row_len, workgroup;
+};
+
 static void describe(char *text, size_t size, const void *data)
 {
-    const struct vk_norm *n = data;
+    const struct vk_norm *n = ((const struct choice *)data)->n;
 
     snprintf(text, size, "%s, rows of %d", dt_name((enum dtype)n->x->dtype),
              n->x->shape[n->x->ndim - 1]);
@@ -82,33 +88,29 @@ static uint32_t flags_of(const struct vk_norm *n)
            (n->bias ? NORM_BIAS : 0) | (n->addend ? NORM_ADDEND : 0) | (wide ? NORM_WIDE : 0);
 }
 
-static enum err choose(struct vk_kernel *kernel, struct norm_team *t, uint32_t *workgroup,
-                       const struct vk_norm *n)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
-    uint32_t row_len = (uint32_t)n->x->shape[n->x->ndim - 1], flags = flags_of(n);
-    struct variant_problem problem = {
-        describe, n, "rows x length", { (int64_t)(n->x->size / row_len), row_len }
-    };
-    enum dtype type = (enum dtype)n->x->dtype;
-    enum variant_id id;
-    enum err err;
+    struct choice *c = job;
+    enum dtype type = (enum dtype)c->n->x->dtype;
 
-    do {
-        id = VARIANT_NORM_ROW;
-        bool fits = hold_row(t, row_len, type);
-        if (!variant_takes(id, fits ? VARIANT_FITS : VARIANT_SIZE, &problem)) {
-            id = VARIANT_NORM_WALK;
-            variant_takes(id, VARIANT_FITS, &problem);
-            walk_row(t, blocks_of(row_len, type));
-        }
-        *workgroup = MAX(launch_workgroup(), 1u << t->log2_team);
-        uint32_t spec[] = { *workgroup, 1,        1, flags | (t->walks ? NORM_WALK : 0),
-                            *workgroup, t->blocks };
-        kernel->variant = id;
-        err = kern_pipe(&kernel->pipe, KERN_NORM, type, spec, ARRAY_LEN(spec));
-    } while (err && variant_gives_way(id, err));
-    return err;
+    if (id == VARIANT_NORM_ROW)
+        return hold_row(&c->team, c->row_len, type) ? VARIANT_FITS : VARIANT_SIZE;
+    walk_row(&c->team, blocks_of(c->row_len, type));
+    return VARIANT_FITS;
 }
+
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
+{
+    struct choice *c = job;
+    uint32_t flags = flags_of(c->n) | (id == VARIANT_NORM_WALK ? NORM_WALK : 0);
+
+    c->workgroup = MAX(launch_workgroup(), 1u << c->team.log2_team);
+    uint32_t spec[] = { c->workgroup, 1, 1, flags, c->workgroup, c->team.blocks };
+    return kern_pipe(pipe, KERN_NORM, c->n->x->dtype, spec, ARRAY_LEN(spec));
+}
+
+static const struct variant_table variants = { VARIANT_NORM_ROW, VARIANT_NORM_WALK, judge, build,
+                                               describe,         "rows x length" };
 
 static enum err bind(struct vk_enc *e, struct norm_args *a, const struct vk_norm *n)
 {
@@ -136,19 +138,19 @@ out:
 
 enum err vk_norm_encode(struct vk_enc *e, const struct vk_norm *n)
 {
-    uint32_t row_len = (uint32_t)n->x->shape[n->x->ndim - 1], workgroup;
-    struct norm_args a = { .row_len = row_len, .eps = n->eps, .n_rows = n->x->size / row_len };
+    struct choice c = { .n = n, .row_len = (uint32_t)n->x->shape[n->x->ndim - 1] };
+    struct norm_args a = { .row_len = c.row_len, .eps = n->eps, .n_rows = n->x->size / c.row_len };
     struct vk_kernel kernel;
-    struct norm_team t;
     enum err err;
 
-    TRY(choose(&kernel, &t, &workgroup, n));
-    a.lanes = t.lanes;
-    a.log2_team = t.log2_team;
+    TRY(variant_pick(&kernel, &variants, &c,
+                     (int64_t[VARIANT_SIZES]){ (int64_t)a.n_rows, c.row_len }));
+    a.lanes = c.team.lanes;
+    a.log2_team = c.team.log2_team;
     TRY(bind(e, &a, n));
     TRY(vk_enc_dispatch(
         e, kernel, &a, sizeof a,
-        launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> t.log2_team))));
+        launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, c.workgroup >> a.log2_team))));
 out:
     return err;
 }

@@ -153,13 +153,16 @@ static bool is_dense(const struct arr *a)
     return !a || a->flags & LAYOUT_ROW;
 }
 
-static enum variant_reason judge_unpacked(const struct product *p)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
+    const struct product *p = job;
     const struct qmm_plan *plan = &p->plan;
     bool coop = gate_on(GATE_VK_COOPMAT) && (kern_is_usable(KERN_GEMM_COOP, (int)p->dtype) ||
                                              kern_is_usable(KERN_GEMM_COOP_BF16, (int)p->dtype));
     int64_t bytes = plan->n * plan->k * (int64_t)dt_size(p->dtype);
 
+    if (id == VARIANT_QMM_TILED)
+        return VARIANT_FITS;
     if (plan->is_gather || plan->n_batch > 1 || !is_dense(plan->in[QMM_W]) ||
         !is_dense(plan->in[QMM_SCALES]) || !is_dense(plan->in[QMM_BIASES]))
         return VARIANT_LAYOUT;
@@ -243,18 +246,20 @@ static void describe(char *text, size_t size, const void *data)
              (long long)p->plan.n, (long long)p->plan.k, p->plan.q.bits, p->plan.q.mode);
 }
 
+static const struct variant_table variants = {
+    VARIANT_QMM_UNPACKED, VARIANT_QMM_TILED, judge, NULL, describe, "m x n x k x batch"
+};
+
 static enum err run_many(struct product *p)
 {
     const struct qmm_plan *q = &p->plan;
-    struct variant_problem problem = { .describe = describe,
-                                       .data = p,
-                                       .sizes = "m x n x k x batch",
-                                       .size = { q->m, q->n, q->k, q->n_batch } };
+    struct vk_kernel kernel;
     enum err err;
 
-    if (variant_takes(VARIANT_QMM_UNPACKED, judge_unpacked(p), &problem))
+    TRY(variant_pick(&kernel, &variants, p,
+                     (int64_t[VARIANT_SIZES]){ q->m, q->n, q->k, q->n_batch }));
+    if (kernel.variant == VARIANT_QMM_UNPACKED)
         return run_unpacked(p);
-    variant_takes(VARIANT_QMM_TILED, VARIANT_FITS, &problem);
     TRY(arr_alloc(p->x->out[0], p->x->strm->be));
     TRY(run_tiled(p));
 out:

@@ -33,17 +33,11 @@
 /* llvmpipe ends all loops of an invocation after 65,535 trips in total, without an error. */
 #define MAX_TRIPS 30000
 
-struct variant {
-    enum variant_id id;
-    enum reduce_walk walk;
-    enum { SINGLE, WIDE } loads;
-    enum variant_reason (*judge)(const struct vk_reduction *r, uint64_t in_addr);
-};
-
 /* One reduction with everything decided. */
 struct job {
     const struct vk_reduction *r;
-    const struct variant *v;
+    struct vk_kernel kernel; /* without a pipeline */
+    bool is_wide;            /* 16-byte loads */
     uint64_t in_addr;
     uint32_t workgroup;
     uint32_t held;   /* elements of one load */
@@ -60,12 +54,12 @@ static uint32_t elements_per_16(const struct vk_reduction *r)
 
 /* ---- variants ---- */
 
-static enum variant_reason judge_rows_wide(const struct vk_reduction *r, uint64_t in_addr)
+/* Rows are aligned by the kernel. */
+static enum variant_reason judge_rows_wide(const struct vk_reduction *r)
 {
     const struct reduce_axes *red = &r->plan->red;
     int last = red->n - 1;
 
-    (void)in_addr; /* rows are aligned by the kernel */
     if (last < 0 || red->in[last] != 1)
         return VARIANT_LAYOUT;
     if (red->n > 1 && red->dim[last] * (int64_t)dt_size((enum dtype)r->in->dtype) < MIN_RUN_BYTES)
@@ -96,23 +90,9 @@ static enum variant_reason judge_cols_wide(const struct vk_reduction *r, uint64_
                : VARIANT_LAYOUT;
 }
 
-static enum variant_reason judge_any(const struct vk_reduction *r, uint64_t in_addr)
-{
-    (void)r;
-    (void)in_addr;
-    return VARIANT_FITS;
-}
-
-static const struct variant variants[] = {
-    { VARIANT_REDUCE_ROWS_WIDE, REDUCE_ROWS, WIDE, judge_rows_wide },
-    { VARIANT_REDUCE_COLS_WIDE, REDUCE_COLS, WIDE, judge_cols_wide },
-    { VARIANT_REDUCE_ROWS, REDUCE_ROWS, SINGLE, judge_any },
-    { VARIANT_REDUCE_COLS, REDUCE_COLS, SINGLE, judge_any }, /* these two accept everything */
-};
-
 static void describe(char *text, size_t size, const void *data)
 {
-    const struct vk_reduction *r = data;
+    const struct vk_reduction *r = ((const struct job *)data)->r;
     const struct reduce_plan *p = r->plan;
 
     snprintf(text, size, "%s, %s, %llu outputs of %llu elements, %d kept and %d reduced axes",
@@ -120,26 +100,28 @@ static void describe(char *text, size_t size, const void *data)
              (unsigned long long)p->n_out, (unsigned long long)p->n_red, p->kept.n, p->red.n);
 }
 
-static enum variant_reason judge(const struct variant *v, const struct vk_reduction *r,
-                                 uint64_t in_addr)
+static bool is_wide(enum variant_id id)
 {
-    if (v->loads != SINGLE && !gate_on(GATE_VK_REDUCE_WIDE))
+    return id == VARIANT_REDUCE_ROWS_WIDE || id == VARIANT_REDUCE_COLS_WIDE;
+}
+
+static enum variant_reason judge(void *job, enum variant_id id)
+{
+    const struct job *j = job;
+
+    if (!is_wide(id))
+        return VARIANT_FITS;
+    if (!gate_on(GATE_VK_REDUCE_WIDE))
         return VARIANT_OFF;
-    return v->judge(r, in_addr);
+    return id == VARIANT_REDUCE_ROWS_WIDE ? judge_rows_wide(j->r)
+                                          : judge_cols_wide(j->r, j->in_addr);
 }
 
-static const struct variant *choose_variant(const struct vk_reduction *r, uint64_t in_addr)
-{
-    const struct variant *v = variants;
-    struct variant_problem problem = { describe,
-                                       r,
-                                       "outputs x elements of each",
-                                       { (int64_t)r->plan->n_out, (int64_t)r->plan->n_red } };
-
-    while (v->walk != r->plan->walk || !variant_takes(v->id, judge(v, r, in_addr), &problem))
-        v++;
-    return v;
-}
+#define SIZES "outputs x elements of each"
+static const struct variant_table variants[] = {
+    [REDUCE_ROWS] = { VARIANT_REDUCE_ROWS_WIDE, VARIANT_REDUCE_ROWS, judge, NULL, describe, SIZES },
+    [REDUCE_COLS] = { VARIANT_REDUCE_COLS_WIDE, VARIANT_REDUCE_COLS, judge, NULL, describe, SIZES },
+};
 
 /* ---- geometry ---- */
 
@@ -165,7 +147,7 @@ static uint64_t wanted_slices(const struct job *j, uint64_t rounds)
 {
     /* Small loads need more lanes for the same bytes in flight: a column sum of 8191 x 8191 on an
      * H200 reaches 2.82 TB/s with 4 groups per unit, 3.44 with 16. */
-    uint64_t busy = launch_busy_groups() * (j->v->loads == WIDE ? 1 : 3);
+    uint64_t busy = launch_busy_groups() * (j->is_wide ? 1 : 3);
     uint64_t wanted = j->groups < busy ? MIN(busy / j->groups, rounds / 2) : 1;
     uint64_t trips = rounds * trips_per_round(&j->r->plan->red);
 
@@ -196,7 +178,7 @@ static void plan_rows(struct job *j)
     uint64_t busy = launch_busy_groups() * j->workgroup;
 
     j->args.run = p->red.n ? (uint32_t)p->red.dim[p->red.n - 1] : 1;
-    if (j->v->loads == WIDE) /* lanes beyond a run would idle */
+    if (j->is_wide) /* lanes beyond a run would idle */
         max = MIN(max, launch_log2((j->args.run + j->held - 1) / j->held));
     log2 = MIN(launch_log2(lanes), max);
     while (log2 < max && (1ull << log2) < loads && p->n_out << log2 < busy)
@@ -204,7 +186,7 @@ static void plan_rows(struct job *j)
     j->args.log2_team = log2;
     j->groups = (uint64_t)ceil_div((int64_t)p->n_out, j->workgroup >> log2);
     uint64_t rounds = (loads >> log2) / LOADS_IN_FLIGHT + 1;
-    if (j->v->loads == WIDE && p->red.n > 1) /* every run may end with a round that is not full */
+    if (j->is_wide && p->red.n > 1) /* every run may end with a round that is not full */
         rounds += p->n_red / j->args.run;
     uint64_t slices = wanted_slices(j, rounds), joined = joined_slices(j, loads, slices);
     set_slices(j, joined ? joined : slices, 64);
@@ -282,11 +264,15 @@ static enum err plan_job(struct job *j, struct vk_enc *e, const struct vk_reduct
     if (err)
         return err;
     j->in_addr += (uint64_t)(p->offset * (int64_t)dt_size((enum dtype)r->in->dtype));
-    j->v = choose_variant(r, j->in_addr);
+    err = variant_pick(&j->kernel, &variants[p->walk], j,
+                       (int64_t[VARIANT_SIZES]){ (int64_t)p->n_out, (int64_t)p->n_red });
+    if (err)
+        return err;
+    j->is_wide = is_wide(j->kernel.variant);
     j->args.in_addr = j->in_addr;
     j->args.n_out = p->n_out;
     j->args.n_red = p->n_red;
-    if (j->v->loads == WIDE)
+    if (j->is_wide)
         j->held = elements_per_16(r);
     if (p->walk == REDUCE_ROWS) {
         plan_rows(j);
@@ -320,7 +306,7 @@ static enum err dispatch(struct vk_enc *e, const struct job *j, const struct red
     enum err err;
 
     TRY(kern_pipe(&pipe, s->kern, j->r->in->dtype, spec, ARRAY_LEN(spec)));
-    TRY(vk_enc_dispatch(e, (struct vk_kernel){ pipe, j->v->id }, args, sizeof *args,
+    TRY(vk_enc_dispatch(e, (struct vk_kernel){ pipe, j->kernel.variant }, args, sizeof *args,
                         launch_grid(s->groups)));
 out:
     return err;
@@ -351,7 +337,7 @@ static enum err first_stage(struct vk_enc *e, struct job *j)
     bool rows = j->r->plan->walk == REDUCE_ROWS;
     bool parts = !j->r->out || (j->args.slices > 1 && !j->joins);
     struct stage s = { .kern = rows ? j->r->row : j->r->col,
-                       .wide = j->v->loads == WIDE,
+                       .wide = j->is_wide,
                        .out_parts = parts,
                        .joins = j->joins,
                        .shared_parts = j->workgroup * (rows ? 1 : j->held) };
@@ -412,7 +398,7 @@ enum err vk_reduction_encode(struct vk_enc *e, const struct vk_reduction *r, uin
         err = first_stage(e, &j);
         if (err)
             vk_enc_drop(e);
-    } while (err && variant_gives_way(j.v->id, err));
+    } while (err && variant_gives_way(j.kernel.variant, err));
     if (err)
         goto out;
     if (parts)

@@ -189,12 +189,23 @@ out:
 
 /* ---- encoding ---- */
 
+struct choice {
+    const struct vk_rope *r;
+    struct norm_team team;
+    uint32_t workgroup;
+};
+
+static enum dtype type_of(const struct vk_rope *r)
+{
+    return (enum dtype)r->part[0].src->dtype;
+}
+
 static void describe(char *text, size_t size, const void *data)
 {
-    const struct vk_rope *r = data;
+    const struct vk_rope *r = ((const struct choice *)data)->r;
 
-    snprintf(text, size, "%s, %d tensors, rows of %u, %d turning",
-             dt_name((enum dtype)r->part[0].src->dtype), r->n_parts, r->size, r->p->dims);
+    snprintf(text, size, "%s, %d tensors, rows of %u, %d turning", dt_name(type_of(r)), r->n_parts,
+             r->size, r->p->dims);
 }
 
 uint32_t vk_rope_flags(const struct vk_rope *r)
@@ -219,37 +230,34 @@ static bool halves_meet(const struct vk_rope *r, const struct norm_team *t, enum
 
 bool vk_rope_is_held(const struct vk_rope *r, struct norm_team *t)
 {
-    enum dtype type = (enum dtype)r->part[0].src->dtype;
+    enum dtype type = type_of(r);
 
     norm_team_of(t, r->size, type);
     return judge_wide(r, (int64_t)dt_size(type)) == VARIANT_FITS && halves_meet(r, t, type);
 }
 
-static enum err choose(struct vk_kernel *kernel, const struct vk_rope *r, const struct norm_team *t,
-                       uint32_t workgroup)
+static enum variant_reason judge(void *job, enum variant_id id)
 {
-    struct variant_problem problem = {
-        describe, r, "tensors x positions x size", { r->n_parts, r->positions, r->size }
-    };
-    enum dtype type = (enum dtype)r->part[0].src->dtype;
-    enum variant_id id;
-    enum err err;
+    const struct vk_rope *r = ((const struct choice *)job)->r;
 
-    do {
-        uint32_t flags = vk_rope_flags(r);
-        id = VARIANT_ROPE_WIDE;
-        if (variant_takes(id, judge_wide(r, (int64_t)dt_size(type)), &problem)) {
-            flags |= ROPE_WIDE | (halves_meet(r, t, type) ? ROPE_HELD : 0);
-        } else {
-            id = VARIANT_ROPE_ELEMENT;
-            variant_takes(id, VARIANT_FITS, &problem);
-        }
-        uint32_t spec[] = { workgroup, 1, 1, flags, workgroup, t->blocks };
-        kernel->variant = id;
-        err = kern_pipe(&kernel->pipe, KERN_ROPE, type, spec, ARRAY_LEN(spec));
-    } while (err && variant_gives_way(id, err));
-    return err;
+    return id == VARIANT_ROPE_WIDE ? judge_wide(r, (int64_t)dt_size(type_of(r))) : VARIANT_FITS;
 }
+
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
+{
+    struct choice *c = job;
+    enum dtype type = type_of(c->r);
+    uint32_t flags = vk_rope_flags(c->r);
+
+    if (id == VARIANT_ROPE_WIDE)
+        flags |= ROPE_WIDE | (halves_meet(c->r, &c->team, type) ? ROPE_HELD : 0);
+    uint32_t spec[] = { c->workgroup, 1, 1, flags, c->workgroup, c->team.blocks };
+    return kern_pipe(pipe, KERN_ROPE, type, spec, ARRAY_LEN(spec));
+}
+
+static const struct variant_table variants = {
+    VARIANT_ROPE_WIDE, VARIANT_ROPE_ELEMENT, judge, build, describe, "tensors x positions x size"
+};
 
 static uint32_t workgroup_of(const struct norm_team *t, uint64_t rows)
 {
@@ -267,14 +275,14 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
                            .positions = r->positions,
                            .size = r->size,
                            .pairs = (uint32_t)r->p->dims / 2 };
+    struct choice c = { .r = r };
     struct vk_rope_table table;
     struct vk_kernel kernel;
-    struct norm_team t;
     enum err err;
 
-    norm_team_of(&t, r->size, (enum dtype)r->part[0].src->dtype);
-    a.lanes = t.lanes;
-    a.log2_team = t.log2_team;
+    norm_team_of(&c.team, r->size, type_of(r));
+    a.lanes = c.team.lanes;
+    a.log2_team = c.team.log2_team;
     TRY(set_parts(e, &a, r));
     TRY(vk_rope_table(e, &table, r));
     a.table = table.addr;
@@ -283,11 +291,12 @@ enum err vk_rope_encode(struct vk_enc *e, const struct vk_rope *r)
         a.offset_stride = r->offset->size > 1 ? r->offset->strides[0] : 0;
         TRY(vk_enc_read(e, &a.offset, r->offset));
     }
-    uint32_t workgroup = workgroup_of(&t, a.n_rows);
-    TRY(choose(&kernel, r, &t, workgroup));
+    c.workgroup = workgroup_of(&c.team, a.n_rows);
+    TRY(variant_pick(&kernel, &variants, &c,
+                     (int64_t[VARIANT_SIZES]){ r->n_parts, r->positions, r->size }));
     TRY(vk_enc_dispatch(
         e, kernel, &a, sizeof a,
-        launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, workgroup >> t.log2_team))));
+        launch_grid((uint64_t)ceil_div((int64_t)a.n_rows, c.workgroup >> a.log2_team))));
 out:
     if (err)
         vk_enc_drop(e);

@@ -108,14 +108,19 @@ static enum variant_reason cut_row(struct team *t)
     return VARIANT_FITS;
 }
 
-static const struct variant {
-    enum variant_id id;
-    enum variant_reason (*fit)(struct team *t);
-    bool has_parts;
-} variants[] = {
-    { VARIANT_SOFTMAX_ROW, fit_row, false },
-    { VARIANT_SOFTMAX_PARTS, cut_row, true }, /* takes what the others leave */
-};
+static enum variant_reason fit(void *job, enum variant_id id)
+{
+    return id == VARIANT_SOFTMAX_ROW ? fit_row(job) : cut_row(job);
+}
+
+static enum err build(const struct vk_pipe **pipe, void *job, enum variant_id id)
+{
+    const struct team *t = job;
+    uint32_t has_parts = id == VARIANT_SOFTMAX_PARTS;
+    uint32_t spec[] = { t->workgroup, 1, 1, has_parts, t->workgroup, !t->is_aligned };
+
+    return kern_pipe(pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
+}
 
 static void describe(char *text, size_t size, const void *data)
 {
@@ -125,23 +130,9 @@ static void describe(char *text, size_t size, const void *data)
              t->in->shape[t->in->ndim - 1]);
 }
 
-static enum err choose(const struct variant **v, struct vk_kernel *kernel, struct team *t)
-{
-    int32_t row_len = t->in->shape[t->in->ndim - 1];
-    struct variant_problem problem = {
-        describe, t, "rows x row length", { (int64_t)rows_of(t), row_len }
-    };
-    enum err err;
-
-    do {
-        for (*v = variants; !variant_takes((*v)->id, (*v)->fit(t), &problem); ++*v)
-            ;
-        uint32_t spec[] = { t->workgroup, 1, 1, (*v)->has_parts, t->workgroup, !t->is_aligned };
-        kernel->variant = (*v)->id;
-        err = kern_pipe(&kernel->pipe, KERN_SOFTMAX, t->in->dtype, spec, ARRAY_LEN(spec));
-    } while (err && variant_gives_way((*v)->id, err));
-    return err;
-}
+static const struct variant_table variants = {
+    VARIANT_SOFTMAX_ROW, VARIANT_SOFTMAX_PARTS, fit, build, describe, "rows x row length"
+};
 
 /* Addresses of a dispatch; the parts of all rows were left there by another one. */
 struct operands {
@@ -172,13 +163,13 @@ static enum err encode(struct vk_enc *e, const struct arr *in, const struct arr 
     struct team t = { .in = in, .is_aligned = aligned, .per_lane = SOFTMAX_BLOCKS + !aligned };
     struct operands o = { 0 };
     struct vk_kernel kernel;
-    const struct variant *v;
     enum err err;
 
     t.blocks = (row_bytes + (aligned ? 0 : 30)) / 16; /* one more if it starts inside of one */
     TRY(launch_rows(e, &t.row_walk, &t.row_stride, in));
-    TRY(choose(&v, &kernel, &t));
-    if (v->has_parts) {
+    TRY(variant_pick(&kernel, &variants, &t,
+                     (int64_t[VARIANT_SIZES]){ (int64_t)rows_of(&t), in->shape[in->ndim - 1] }));
+    if (kernel.variant == VARIANT_SOFTMAX_PARTS) {
         TRY(logsumexp(e, in, NULL, &o.parts));
         vk_enc_scratch_read(e, o.parts, rows_of(&t) * 8);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/vulkan/rt/device.h"
+#include "backend/vulkan/rt/encoder.h"
 #include "backend/vulkan/rt/rehearsal.h"
 #include "base/gate.h"
 #include "base/hash.h"
@@ -196,6 +197,23 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
     if (gate_on(rows[id].log))
         log_reject(id, why, p);
     return false;
+}
+
+enum err variant_pick(struct vk_kernel *k, const struct variant_table *t, void *job,
+                      const int64_t size[VARIANT_SIZES])
+{
+    struct variant_problem p = { t->describe, job, t->sizes };
+    enum err err = ERR_OK;
+
+    memcpy(p.size, size, sizeof p.size);
+    *k = (struct vk_kernel){ NULL, t->first };
+    do {
+        while (!variant_takes(k->variant, t->judge(job, k->variant), &p) && k->variant < t->last)
+            k->variant++;
+        if (t->build)
+            err = t->build(&k->pipe, job, k->variant);
+    } while (err && variant_gives_way(k->variant, err));
+    return err;
 }
 
 static bool is_own_failure(enum err err)

@@ -1,6 +1,5 @@
-/* Bookkeeping of kernel variants: which are switched off, how often each was taken or refused and
- * why. A family walks its rows in the order of variants.def and takes the first that
- * variant_takes. Thread-safety: all functions are safe. */
+/* The choice among kernel variants, and its bookkeeping: which are switched off, how often each was
+ * taken or refused and why. Thread-safety: all functions are safe. */
 #pragma once
 
 #include <stdio.h>
@@ -48,8 +47,28 @@ struct variant_problem {
 const char *variant_name(enum variant_id id);
 const char *variant_family(enum variant_id id);
 
-/* True if the variant is to be used: the family says that it fits, no setting of its own switches
- * it off and it has not failed. Counts a hit or a reject. */
+struct vk_pipe;
+struct vk_kernel; /* encoder.h */
+
+/* What a family chooses from. Static. */
+struct variant_table {
+    enum variant_id first, last; /* neighbours in variants.def */
+    /* Whether a kernel fits the job; may write there how it would run it. */
+    enum variant_reason (*judge)(void *job, enum variant_id id);
+    /* Gets the pipeline for what was judged last; NULL: the family does so itself, later. */
+    enum err (*build)(const struct vk_pipe **pipe, void *job, enum variant_id id);
+    /* As in variant_problem, of a job. */
+    void (*describe)(char *text, size_t size, const void *job);
+    const char *sizes;
+};
+
+/* *k: the first of the table that variant_takes and that can be built, with its pipeline if the
+ * table builds. The last one is not refused. */
+MUST_CHECK enum err variant_pick(struct vk_kernel *k, const struct variant_table *t, void *job,
+                                 const int64_t size[VARIANT_SIZES]);
+
+/* A single one: true if it is to be used, because the family says that it fits, no setting of its
+ * own switches it off and it has not failed. Counts a hit or a reject. */
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
 /* Counts a hit of a variant that was taken for the same problem before. */
 void variant_count(enum variant_id id, const struct variant_problem *p);
