@@ -26,8 +26,6 @@ struct exec {
     int n_in, n_out;
     const struct fx *fx;       /* elementwise steps only */
     const struct group *group; /* steps of several ops only; in and out are those of the whole */
-    _Atomic(void *) *slot; /* where the backend may keep what it derived from the step's structure;
-                             lives as long as the plan, may be NULL; freed with be->slot_free */
 };
 
 typedef enum err (*be_op_fn)(const struct exec *x);
@@ -64,8 +62,14 @@ struct be_copy {
     const struct be_start *src_start, *dst_start;
 };
 
-/* What steps of a replayed graph encode (eval/notes.h). */
-struct be_notes;
+/* What the steps of a run encode, to be encoded again with other memory (eval/recording.h). */
+struct be_recording;
+
+/* Places that leave the run with its results. */
+struct be_kept {
+    const uint32_t *place;
+    size_t n;
+};
 
 /* Puts bytes [offset, offset + n) of a buffer at dst, front to back. */
 typedef enum err (*be_fill_fn)(void *arg, void *dst, size_t offset, size_t n);
@@ -150,24 +154,32 @@ struct be {
      * streams of another backend cannot wait by themselves. Thread-safety: safe. */
     enum err (*ev_notify)(struct ev *e, void (*fn)(void));
 
-    /* Optional. Between the two, ops are called with outputs that nobody will read and must encode
-     * nothing; what they allocate needs no memory. The end makes ready what they would have needed,
-     * faster than one at a time. False: there is nothing to be gained. */
-    bool (*rehearse_begin)(struct strm *s);
-    void (*rehearse_end)(struct strm *s);
-
-    /* ---- notes: steps that are encoded again as they were; optional, all or none ---- */
-    enum err (*notes_new)(struct be_notes **out);
-    /* Work in flight keeps what it needs. */
-    void (*notes_free)(struct be_notes **b, struct strm *s);
-    /* What is encoded from here on is written down as one step, until the end, which gives its
-     * number, or -1 if it cannot be repeated. Nobody writes the n buffers while the book lives, and
-     * work that reads them was encoded before. */
-    enum err (*notes_begin)(struct be_notes *b, struct strm *s);
-    int32_t (*notes_end)(struct be_notes *b, struct strm *s, const struct buf *const *constants,
-                         size_t n);
-    /* Encodes the step again: its arrays have the storage that they had then. */
-    enum err (*notes_repeat)(const struct be_notes *b, struct strm *s, int32_t number);
+    /* ---- recordings; optional, all or none. Thread-safety: the owner thread of one stream ----
+     * The memory that a recording reads and writes are places, which are numbered. Buffers from
+     * outside are bound before the first step. While a step is recorded its op is called as always,
+     * but nothing is encoded, and buffers that are allocated are places (BUF_PLACE). */
+    enum err (*recording_new)(struct be_recording **out, size_t n_steps);
+    void (*recording_free)(struct be_recording **r);
+    /* The place of a buffer from outside; a new one unless it has one. */
+    enum err (*recording_bind)(struct be_recording *r, uint32_t *place, struct buf *b);
+    /* The buffers that the places from outside are now, before steps are recorded again. False if
+     * two of them are the same: an address would not say which place is meant. */
+    bool (*recording_rebind)(struct be_recording *r, struct buf *const *buf);
+    /* A buffer that is a place of the recording, for arrays that steps read. */
+    enum err (*recording_place)(struct be_recording *r, struct buf **out, uint32_t place);
+    /* What is encoded between the two belongs to the step, also if that was recorded before. False:
+     * then it does not need the places that it needed before, and the recording is of no use. */
+    enum err (*recording_begin)(struct be_recording *r, struct strm *s, size_t step);
+    bool (*recording_end)(struct be_recording *r, struct strm *s);
+    /* All steps are there. *again: nothing was kept but bindings, and they are to be recorded once
+     * more, because what was missing has been made ready. */
+    enum err (*recording_close)(struct be_recording *r, const struct be_kept *kept, bool *again);
+    uint32_t (*recording_places)(const struct be_recording *r);
+    /* Encodes the steps. buf has an entry for each place: those of places from outside, which have
+     * the first numbers, are given; those of kept places are made, and the caller's, whatever
+     * happens. *begun: the device may do some of it, also after a failure. */
+    enum err (*recording_run)(struct be_recording *r, struct strm *s, struct buf **buf,
+                              bool *begun);
 
     /* The process ends: takes no more work, which is an error from here on, and returns when
      * nothing is in flight. Called on any thread, also on one of the backend's own. Optional. */
@@ -176,8 +188,6 @@ struct be {
      * disturb. Optional. */
     void (*before_fork)(void);
 
-    /* Releases a step's slot. */
-    void (*slot_free)(void *slot);
     /* Text for `mlx info`: device, driver, memory, capabilities, what is missing. */
     void (*describe)(FILE *out);
     /* What the backend has counted beyond stat.def, for the report at exit; only of the kernel

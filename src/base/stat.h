@@ -21,6 +21,12 @@ static inline void stat_add(enum stat id, uint64_t n)
     tally_add(TALLY_STAT + id, n);
 }
 
+/* Of what a step does (tally.h). */
+static inline void stat_add_step(enum stat id, uint64_t n)
+{
+    tally_add_step(TALLY_STAT + id, n);
+}
+
 static inline uint64_t stat_get(enum stat id)
 {
     return tally_get(TALLY_STAT + id);

@@ -69,6 +69,22 @@ void tally_add_slow(unsigned id, uint64_t n)
         atomic_fetch_add_explicit(&shared[id], n, memory_order_relaxed);
 }
 
+_Thread_local struct tally_notes *tally_notes;
+
+/* Of one counter there is one note. Where there is no memory something is not counted. */
+void tally_note(unsigned id, uint64_t n)
+{
+    struct tally_notes *t = tally_notes;
+
+    for (size_t i = 0; i < t->note.n; i++)
+        if (t->note.v[i].id == id) {
+            t->note.v[i].n += n;
+            return;
+        }
+    enum err err = VEC_PUSH(&t->note, (struct tally_note){ id, n });
+    (void)err;
+}
+
 static uint64_t sum_of(unsigned id)
 {
     uint64_t sum = atomic_load_explicit(&shared[id], memory_order_relaxed);

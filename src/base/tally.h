@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/common.h"
+#include "base/mem.h"
 
 /* Who counts where. */
 enum {
@@ -32,6 +33,26 @@ static inline void tally_add(unsigned id, uint64_t n)
     /* Nobody else writes it: no locked operation is needed. */
     n += atomic_load_explicit(&own[id], memory_order_relaxed);
     atomic_store_explicit(&own[id], n, memory_order_relaxed);
+}
+
+/* What a step of a plan counts is counted when it is encoded. While one is recorded, which is
+ * before that and not as often, it is noted for whoever encodes the recording. */
+struct tally_note {
+    unsigned id;
+    uint64_t n;
+};
+struct tally_notes {
+    VEC(struct tally_note) note;
+};
+extern _Thread_local struct tally_notes *tally_notes; /* of the calling thread; NULL: count */
+void tally_note(unsigned id, uint64_t n);
+
+static inline void tally_add_step(unsigned id, uint64_t n)
+{
+    if (tally_notes)
+        tally_note(id, n);
+    else
+        tally_add(id, n);
 }
 
 /* What all threads added since the last reset. */

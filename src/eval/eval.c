@@ -7,8 +7,7 @@
 #include "base/stat.h"
 #include "base/trace.h"
 #include "eval/eval_step.h"
-#include "eval/notes.h"
-#include "eval/rehearse.h"
+#include "eval/recording.h"
 #include "eval/sched.h"
 #include "eval/tape.h"
 #include "eval/wait.h"
@@ -94,28 +93,6 @@ out:
 
 /* ---- runs ---- */
 
-/* Goes through a plan that has steps of a kind not seen before, so that the backend makes ready
- * what all of them need at once. A step that cannot be rehearsed ends it; what is missing then is
- * made when it is needed, and every failure is told then. */
-static void rehearse(struct open_stream *os, struct plan *p, struct node *const *nodes, size_t n)
-{
-    struct strm *s = os->strm;
-    bool is_new = p->is_new;
-    enum err err = ERR_OK;
-
-    p->is_new = false;
-    if (!is_new || !s->be->rehearse_begin || !rehearse_is_due(p, nodes) ||
-        !s->be->rehearse_begin(s))
-        return;
-    s->rehearsing = true;
-    for (size_t i = 0; i < p->n_step && !err; i++)
-        err = eval_step(os, &p->step[i], nodes);
-    s->rehearsing = false;
-    for (size_t i = 0; i < n; i++)
-        node_reset(nodes[i]);
-    s->be->rehearse_end(s);
-}
-
 /* CPU tasks are counted; GPU commits are bounded by each stream itself, so a GPU stream is only
  * waited for when memory is short (contract 3.6). */
 static enum err throttle(struct eval *e)
@@ -149,24 +126,35 @@ static void prefetch_step(const struct plan *p, size_t i, struct node *const *no
     __builtin_prefetch(nodes[step->node]->out);
 }
 
-static enum err run_plan(struct eval *e, struct open_stream *os, struct plan *plan,
-                         struct node *const *nodes, size_t n)
+static enum err run_steps(struct eval *e, struct open_stream *os, struct node *const *nodes)
 {
-    int64_t begin;
+    const struct plan *plan = os->plan;
     enum err err = ERR_OK;
 
-    os->plan = plan;
-    rehearse(os, plan, nodes, n);
-    begin = trace_span_begin();
-    stat_add(STAT_NODES, n);
     for (size_t i = 0; i < plan->n_step; i++) {
-        if (!os->notes || !notes_has(os->notes, i + 2))
-            prefetch_step(plan, i + 2, nodes);
-        TRY(os->notes ? notes_run_step(os->notes, os, i, nodes)
-                      : eval_step(os, &plan->step[i], nodes));
+        prefetch_step(plan, i + 2, nodes);
+        TRY(eval_step(os, &plan->step[i], nodes));
         TRY(throttle(e));
     }
-    trace_span_end_n("encode", begin, plan->n_step);
+out:
+    return err;
+}
+
+static enum err run_plan(struct eval *e, struct open_stream *os, struct node *const *nodes,
+                         size_t n)
+{
+    int64_t begin = trace_span_begin();
+    bool by_host = op_table[nodes[0]->op].flags & OPF_HOST;
+    enum err err;
+
+    stat_add(STAT_NODES, n);
+    if (by_host || !recording_serves(os->strm)) {
+        TRY(run_steps(e, os, nodes));
+    } else {
+        TRY(throttle(e)); /* before memory for all of it is taken */
+        TRY(recording_run(os, nodes, n));
+    }
+    trace_span_end_n("encode", begin, os->plan->n_step);
 out:
     return err;
 }
@@ -176,7 +164,6 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     struct node *const *nodes = t->node + first;
     struct strm *s = nodes[0]->strm;
     struct open_stream *os = NULL;
-    struct plan *plan;
     bool fence = false;
     enum err err;
 
@@ -186,9 +173,9 @@ static enum err run_nodes(struct eval *e, const struct tape *t, size_t first, si
     if (t->waits)
         TRY(wait_for_inputs(e, s, nodes, n));
     int64_t begin = trace_span_begin();
-    TRY(plan_get(&plan, s, nodes, n));
+    TRY(plan_get(&os->plan, s, nodes, n));
     trace_span_end_n("plan", begin, n);
-    TRY(run_plan(e, os, plan, nodes, n));
+    TRY(run_plan(e, os, nodes, n));
     if (fence) {
         ev_unref(&os->fence);
         TRY(ev_new(&os->fence, s));
@@ -329,28 +316,5 @@ leave:
     trace_span_end_n(async ? "async_eval" : "eval", begin, tape.n);
     tape_fini(&tape);
 out:
-    return err;
-}
-
-enum err eval_again(struct ev **done, const struct eval_run *r)
-{
-    struct eval e = { .async = true };
-    struct open_stream *os = NULL;
-    enum err err;
-
-    process_enter();
-    TRY(open_stream(&os, &e, r->nodes[0]->strm));
-    os->keeps = true;
-    os->notes = r->notes;
-    TRY(run_plan(&e, os, r->plan, r->nodes, r->n));
-    TRY(ev_record(os->ev));
-    *done = os->ev;
-    os->ev = NULL;
-    VEC_FINI(&e.open);
-    stat_add(STAT_REPLAYS, 1);
-out:
-    if (err)
-        err = finish(&e, err);
-    process_leave();
     return err;
 }

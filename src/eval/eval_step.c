@@ -4,7 +4,6 @@
 #include "base/stat.h"
 #include "base/times.h"
 #include "plan/plan.h"
-#include "plan/plan_build.h"
 #include "plan/rewrite.h"
 
 /* ---- a dispatch and what follows on it ---- */
@@ -46,7 +45,7 @@ static enum err holds_add(struct holds *h, struct buf *b)
 /* Inputs stay alive until the device is done with them. An output that took over an input's buffer
  * needs no hold; the copy of it on the other side is out of date. A single output is kept by its
  * consumer or by the caller of eval; of several one may be dropped while it is being written. */
-static enum err hold_buffers(const struct exec *x, bool keeps)
+static enum err hold_buffers(const struct exec *x)
 {
     struct holds h;
     bool is_view = op_table[x->node->op].flags & OPF_VIEW;
@@ -59,14 +58,13 @@ static enum err hold_buffers(const struct exec *x, bool keeps)
         if (!b)
             continue;
         if (!shares_buffer(x, b)) {
-            if (!keeps)
-                TRY(holds_add(&h, b));
+            TRY(holds_add(&h, b));
         } else if (!is_view) {
             buf_drop_mirror(b);
             stat_add(STAT_DONATIONS, 1);
         }
     }
-    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view && !keeps; o++)
+    for (int o = 0; o < x->n_out && x->n_out > 1 && !is_view; o++)
         if (x->out[o]->buf)
             TRY(holds_add(&h, x->out[o]->buf));
     err = holds_flush(&h);
@@ -105,15 +103,20 @@ static bool outlives_run(const struct open_stream *os, const struct arr *a)
     return a->node->n_out > 1 || os->plan->held[a->node->mark & PLAN_MARK_MASK];
 }
 
+void eval_finish_array(struct arr *a, struct ev *ev)
+{
+    if (ev)
+        a->ev = ev_ref(ev);
+    atomic_store_explicit(&a->status, ARR_EVALUATED, memory_order_release);
+}
+
 /* The outputs count as evaluated and become leaves; a sibling that nobody holds gives its bytes
  * back when it is unpinned. Tracers keep their graph. */
 static void finish_outputs(const struct exec *x, const struct open_stream *os)
 {
     for (int o = 0; o < x->n_out; o++) {
         struct arr *a = x->out[o];
-        if (os->ev && outlives_run(os, a))
-            a->ev = ev_ref(os->ev);
-        atomic_store_explicit(&a->status, ARR_EVALUATED, memory_order_release);
+        eval_finish_array(a, outlives_run(os, a) ? os->ev : NULL);
         if (!a->tracer)
             node_detach(a->node);
     }
@@ -133,19 +136,27 @@ static void drop_outputs(const struct exec *x, enum err failed)
     err_note_raise(&failure);
 }
 
+static void count_donations(const struct exec *x)
+{
+    for (int i = 0; i < x->n_in && !(op_table[x->node->op].flags & OPF_VIEW); i++)
+        if (x->in[i]->buf && shares_buffer(x, x->in[i]->buf))
+            stat_add_step(STAT_DONATIONS, 1);
+}
+
 /* What follows on a dispatch with that outcome. */
 static enum err settle(const struct open_stream *os, const struct exec *x, enum err err)
 {
-    if (x->strm->rehearsing)
+    if (x->strm->recorder) {
+        count_donations(x);
         return err;
+    }
     if (!err)
-        err = hold_buffers(x, os->keeps);
+        err = hold_buffers(x);
     if (err) {
         drop_outputs(x, err);
         return err;
     }
-    if (!os->keeps)
-        finish_outputs(x, os);
+    finish_outputs(x, os);
     return x->strm->be->step_end(x->strm);
 }
 
@@ -157,8 +168,7 @@ static enum err run_exec(const struct open_stream *os, const struct exec *x)
 /* ---- nodes and programs ---- */
 
 /* One node. fx: its program if it is elementwise. */
-static enum err run_node(struct open_stream *os, struct node *n, const struct fx *fx,
-                         _Atomic(void *) *slot)
+static enum err run_node(struct open_stream *os, struct node *n, const struct fx *fx)
 {
     struct arr *small[8];
     struct arr **outs = small;
@@ -169,7 +179,7 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
         return ERR_NO_MEMORY;
     for (int o = 0; o < n->n_out; o++)
         outs[o] = &n->out[o];
-    bool pins = n_out > 1 && !os->keeps;
+    bool pins = n_out > 1;
     if (pins)
         node_pin(n);
     err = run_exec(os, &(struct exec){ .strm = os->strm,
@@ -178,8 +188,7 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
                                        .n_in = n->n_in,
                                        .out = outs,
                                        .n_out = n->n_out,
-                                       .fx = fx,
-                                       .slot = slot });
+                                       .fx = fx });
     if (pins)
         node_unpin(n);
     if (outs != small)
@@ -194,9 +203,9 @@ struct step_arrays {
     struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
 };
 
-static bool pins_outputs(const struct open_stream *os, const struct plan_step *step)
+static bool pins_outputs(const struct plan_step *step)
 {
-    return step->n_out > 1 && !os->keeps;
+    return step->n_out > 1;
 }
 
 static void resolve(struct step_arrays *a, const struct open_stream *os,
@@ -208,21 +217,14 @@ static void resolve(struct step_arrays *a, const struct open_stream *os,
         a->in[i] = plan_step_in(os->plan, step, nodes, i);
     for (int o = 0; o < n_out; o++)
         a->out[o] = &plan_step_out(os->plan, step, nodes, o)->out[0];
-    for (int o = 0; o < n_out && pins_outputs(os, step); o++)
+    for (int o = 0; o < n_out && pins_outputs(step); o++)
         node_pin(a->out[o]->node);
 }
 
-static void release(const struct step_arrays *a, const struct open_stream *os,
-                    const struct plan_step *step)
+static void release(const struct step_arrays *a, const struct plan_step *step)
 {
-    for (int o = 0; o < step->n_out && pins_outputs(os, step); o++)
+    for (int o = 0; o < step->n_out && pins_outputs(step); o++)
         node_unpin(a->out[o]->node);
-}
-
-/* A rehearsal finds out nothing that is worth keeping. */
-static _Atomic(void *) *slot_of(const struct open_stream *os, const struct plan_step *step)
-{
-    return os->strm->rehearsing ? NULL : &os->plan->slots[step->slot];
 }
 
 static enum err run_program(struct open_stream *os, const struct plan_step *step,
@@ -232,9 +234,9 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
     enum err err;
 
     resolve(&a, os, step, nodes);
-    if (step->n_nodes > 1 && !os->strm->rehearsing) {
-        stat_add(STAT_FUSED_GROUPS, 1);
-        stat_add(STAT_FUSED_NODES, step->n_nodes);
+    if (step->n_nodes > 1) {
+        stat_add_step(STAT_FUSED_GROUPS, 1);
+        stat_add_step(STAT_FUSED_NODES, step->n_nodes);
     }
     err = run_exec(os, &(struct exec){ .strm = os->strm,
                                        .node = nodes[step->node],
@@ -242,9 +244,8 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
                                        .n_in = step->n_in,
                                        .out = a.out,
                                        .n_out = step->n_out,
-                                       .fx = step->fx,
-                                       .slot = slot_of(os, step) });
-    release(&a, os, step);
+                                       .fx = step->fx });
+    release(&a, step);
     return err;
 }
 
@@ -321,7 +322,7 @@ static enum err run_members(struct open_stream *os, const struct group *g)
         if (n_tail)
             TRY(run_tail(os, tail, n_tail));
         n_tail = 0;
-        TRY(run_node(os, n, NULL, NULL));
+        TRY(run_node(os, n, NULL));
     }
     if (n_tail)
         err = run_tail(os, tail, n_tail);
@@ -367,13 +368,11 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
                       .n_in = step->n_in,
                       .out = a.out,
                       .n_out = step->n_out,
-                      .group = &group,
-                      .slot = slot_of(os, step) };
+                      .group = &group };
     enum err err = try_group(os, &x, &why);
-    if (!os->strm->rehearsing)
-        rewrite_count(m->rewrites, why);
+    rewrite_count(m->rewrites, why);
     err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
-    release(&a, os, step);
+    release(&a, step);
     return err;
 }
 
@@ -385,5 +384,5 @@ enum err eval_step(struct open_stream *os, const struct plan_step *step, struct 
         return run_group(os, step, nodes);
     if (step->fx)
         return run_program(os, step, nodes);
-    return run_node(os, nodes[step->node], NULL, slot_of(os, step));
+    return run_node(os, nodes[step->node], NULL);
 }

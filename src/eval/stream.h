@@ -13,9 +13,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+struct arr;
 struct be;
 struct buf;
 struct plan_cache;
+struct recorder;
 
 enum dev_type { DEV_CPU, DEV_GPU, DEV_TYPE_COUNT };
 
@@ -37,11 +39,11 @@ struct strm {
     struct dev dev;
     const struct be *be;
     _Atomic(pthread_t) owner;
-    struct strm *sibling;     /* another one of the owner's, or another closed one */
-    _Atomic bool closed;      /* the owner has ended */
-    void *priv;               /* the backend's encoder, made by the first strm_open */
-    bool rehearsing;          /* eval goes through a plan without running it; the owner thread's */
-    struct plan_cache *plans; /* plans of the runs evaluated here; the owner thread's */
+    struct strm *sibling;      /* another one of the owner's, or another closed one */
+    _Atomic bool closed;       /* the owner has ended */
+    void *priv;                /* the backend's encoder, made by the first strm_open */
+    struct recorder *recorder; /* eval records a run (recording.h); the owner thread's */
+    struct plan_cache *plans;  /* plans of the runs evaluated here; the owner thread's */
     /* Asynchronous failures, in a ring guarded by failure_lock. While the newest has not been told
      * none is added: the events that cover a later one cover it, too. */
     pthread_mutex_t failure_lock;
@@ -87,6 +89,8 @@ void strm_set_default(struct strm *s);
 MUST_CHECK enum err strm_synchronize(struct strm *s);
 /* Keeps the buffers until the work encoded so far is complete: as be->hold does, or by waiting. */
 void strm_hold(struct strm *s, struct buf *const *bufs, size_t n);
+/* While a run is recorded: whether a, which has storage, may be written over by the step. */
+bool strm_recorder_donates(const struct strm *s, const struct arr *a);
 /* Hands over what the calling thread's streams have encoded. */
 void strm_flush_mine(void);
 /* True on the thread that made the stream. */

@@ -325,12 +325,18 @@ static void reverse(struct tape *t)
     }
 }
 
+static bool is_by_host(const struct node *n)
+{
+    return op_table[n->op].flags & OPF_HOST;
+}
+
 size_t tape_run(const struct tape *t, size_t first)
 {
+    const struct node *begin = t->node[first];
     size_t n = 1;
 
-    while (first + n < t->n && n < PLAN_MAX_NODES &&
-           t->node[first + n]->strm == t->node[first]->strm)
+    while (first + n < t->n && n < PLAN_MAX_NODES && t->node[first + n]->strm == begin->strm &&
+           is_by_host(t->node[first + n]) == is_by_host(begin))
         n++;
     return n;
 }

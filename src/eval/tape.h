@@ -28,7 +28,8 @@ struct tape {
  * means that nothing is left to run. Nodes of other threads' streams are moved to the caller's. The
  * lower half of a mark is the node's position in its run. t must stay where it is. */
 MUST_CHECK enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool async);
-/* How many nodes from the first one on are a run: on one stream, and no more than a plan takes. */
+/* How many nodes from the first one on are a run: on one stream, filled by the host (OPF_HOST) all
+ * or none, and no more than a plan takes. */
 size_t tape_run(const struct tape *t, size_t first);
 /* Lets others have the nodes; the tape stays readable. */
 void tape_release(struct tape *t);

@@ -4,10 +4,6 @@
 #include "base/hash.h"
 #include "graph/memory.h"
 
-/* A donated or shared buffer may exceed what the array needs by this much; beyond it a small array
- * would pin a big buffer (contract 1.6). */
-#define DONATION_SLACK 16384
-
 /* ---- making nodes ---- */
 
 struct block { /* offsets of the parts of a node's single allocation */
@@ -135,6 +131,42 @@ enum err node_new(struct arr **outs, const struct node_params *p)
         strides += p->out[i].shape.ndim;
         init_output(n, i, &p->out[i], tracer);
         outs[i] = &n->out[i];
+    }
+    return ERR_OK;
+}
+
+/* Where the copy has what `at` points to in the block of n. */
+static void *moved(char *copy, const struct node *n, const void *at)
+{
+    return copy + ((const char *)at - (const char *)n);
+}
+
+enum err node_copy(struct arr **outs, const struct node *n, struct arr *const *in)
+{
+    char *base = n->bytes < UINT32_MAX ? mem_pool_alloc(n->bytes) : NULL;
+    struct node *copy = (struct node *)base;
+    bool tracer = false;
+
+    if (!base)
+        return ERR_NO_MEMORY;
+    memcpy(base, n, n->bytes);
+    atomic_init(&copy->rc, n->n_out);
+    copy->params = moved(base, n, n->params);
+    copy->state = op_state_ref(n->state);
+    copy->in = moved(base, n, n->in);
+    copy->out = moved(base, n, n->out);
+    copy->mark = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        copy->in[i] = arr_ref(in[i]);
+        tracer |= in[i]->tracer;
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        struct arr *a = outs[i] = &copy->out[i];
+        atomic_init(&a->rc, 1);
+        a->tracer = tracer;
+        a->node = copy;
+        a->shape = moved(base, n, n->out[i].shape);
+        a->strides = moved(base, n, n->out[i].strides);
     }
     return ERR_OK;
 }
@@ -349,17 +381,10 @@ void arr_give_back(struct arr *a)
     if (a->node->strm)
         strm_hold(a->node->strm, &a->buf, 1);
     buf_unref(&a->buf);
-    a->keeps = false;
 }
 
 static enum err alloc_storage(struct arr *a, size_t bytes, const struct be *home)
 {
-    struct buf *b = a->buf;
-
-    if (b && a->keeps && b->home == home && b->size >= bytes && b->size <= bytes + DONATION_SLACK) {
-        buf_drop_mirror(b);
-        return ERR_OK;
-    }
     arr_give_back(a);
     return bytes ? memory_alloc(&a->buf, bytes, home) : ERR_OK;
 }
@@ -417,6 +442,8 @@ bool arr_is_donatable(const struct arr *a, const struct strm *s)
 {
     const struct buf *b = a->buf;
 
+    if (s->recorder)
+        return b && strm_recorder_donates(s, a);
     if (!b || b->dtor || a->tracer || ref_get(&a->rc) != 1 || !buf_is_only_held_by(b, s->index))
         return false;
     return b->home == s->be || (b->host && b->addr);
@@ -426,5 +453,5 @@ bool arr_can_donate_to(const struct arr *a, const struct arr *out, const struct 
 {
     return arr_is_donatable(a, s) &&
            dt_size((enum dtype)a->dtype) == dt_size((enum dtype)out->dtype) &&
-           a->buf->size <= arr_nbytes(out) + DONATION_SLACK;
+           a->buf->size <= arr_nbytes(out) + ARR_DONATION_SLACK;
 }

@@ -43,6 +43,19 @@ struct buf {
     void *dtor_arg;
 };
 
+/* While the steps of a run are recorded (backend.h), what they allocate is no memory but a place, a
+ * number that the address holds. */
+#define BUF_PLACE ((uint64_t)1 << 63)
+#define BUF_PLACE_SHIFT 40
+static inline bool buf_is_place(const struct buf *b)
+{
+    return b->addr & BUF_PLACE;
+}
+static inline uint32_t buf_place(const struct buf *b)
+{
+    return (uint32_t)((b->addr & ~BUF_PLACE) >> BUF_PLACE_SHIFT);
+}
+
 struct buf *buf_ref(struct buf *b);
 int buf_refs(const struct buf *b);
 void buf_unref(struct buf **b);
@@ -53,6 +66,8 @@ struct buf *buf_hold(struct buf *b, int stream_index);
 void buf_release(struct buf **b, int stream_index);
 /* True if one owner and work of that stream hold all references. */
 bool buf_is_only_held_by(const struct buf *b, int stream_index);
+/* References that are not work in flight on that stream. */
+int buf_owners(const struct buf *b, int stream_index);
 
 /* Makes m, whose reference is taken over, the newest mirror of b. Thread-safety: safe. */
 void buf_add_mirror(struct buf *b, struct buf *m);
@@ -83,7 +98,6 @@ struct arr {
     uint8_t flags;          /* enum layout_flags, valid once evaluated */
     _Atomic uint8_t status; /* enum arr_status */
     bool tracer;
-    bool keeps;       /* the storage was made for it, by its node's last run (replay.h) */
     int64_t offset;   /* bytes from the buffer start to element [0, ..., 0] */
     size_t size;      /* elements, product of the shape */
     size_t data_size; /* elements of the buffer that the array spans */
@@ -141,6 +155,10 @@ struct node_params {
     size_t n_out;
 };
 MUST_CHECK enum err node_new(struct arr **outs, const struct node_params *p);
+
+/* The same node again, which was not evaluated yet, on other inputs; outs[i] receive one reference
+ * each. */
+MUST_CHECK enum err node_copy(struct arr **outs, const struct node *n, struct arr *const *in);
 
 /* The common case: one output. */
 #define arr_new_op(out_, ...) node_new(out_, &(struct node_params){ .n_out = 1, __VA_ARGS__ })
@@ -207,9 +225,6 @@ static inline struct span arr_span(const struct arr *a)
 
 /* ---- storage, for backends; called while the node is being evaluated ---- */
 
-/* What an array of a replayed node (replay.h) has from its last run is used again by arr_alloc and
- * arr_alloc_like, and given back by the others. */
-
 /* Gives a its own storage on the stream's device: offset 0, row-major, data_size = size. */
 MUST_CHECK enum err arr_alloc(struct arr *a, const struct be *home);
 /* Storage with explicit layout (an output that inherits its input's strides). */
@@ -230,6 +245,10 @@ struct arr_layout {
 void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout *l);
 /* Shares buffer and layout of an array with the same shape. */
 void arr_share_all(struct arr *a, const struct arr *src);
+
+/* A donated or shared buffer may exceed what the array needs by this much; beyond it a small array
+ * would pin a big buffer (contract 1.6). */
+#define ARR_DONATION_SLACK 16384
 
 /* True if only the consumer's input list holds a, and nothing else its bytes but work in flight on
  * s, the stream that will write them. */

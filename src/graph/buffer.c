@@ -99,6 +99,13 @@ bool buf_is_only_held_by(const struct buf *b, int stream_index)
     return (uint32_t)word == 1 + held_by(word, stream_index);
 }
 
+int buf_owners(const struct buf *b, int stream_index)
+{
+    uint64_t word = atomic_load_explicit(&b->refs, memory_order_acquire);
+
+    return (int)((uint32_t)word - held_by(word, stream_index));
+}
+
 void buf_drop_mirror(struct buf *b)
 {
     if (!atomic_load_explicit(&b->mirror, memory_order_acquire))

@@ -29,6 +29,7 @@ enum op_flags {
     OPF_FUSE = 1,     /* may be part of an elementwise program */
     OPF_BOOL_OUT = 2, /* binary: the result is bool */
     OPF_VIEW = 4,     /* shares its input's bytes */
+    OPF_HOST = 8,     /* the host fills the result when the op is encoded */
 };
 
 /* Rules: op_call.h. */

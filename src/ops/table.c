@@ -4,6 +4,7 @@
 #define FUSE OPF_FUSE
 #define BOOL_OUT OPF_BOOL_OUT
 #define VIEW OPF_VIEW
+#define HOST OPF_HOST
 
 /* A rule that is none is absent. */
 #define op_vjp_none NULL

@@ -53,36 +53,47 @@ out:
     return err;
 }
 
+static size_t number_slot(const struct plan_run *r, const struct arr *a)
+{
+    size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
+
+    while (r->number[slot].run_number == r->run_number && r->number[slot].a != a)
+        slot = (slot + 1) % PLAN_OUTSIDE_SLOTS;
+    return slot;
+}
+
 /* Distinct outside inputs are numbered in order of appearance: one array that enters twice and two
  * arrays that enter once are different structures. An array that finds no room is told apart by its
  * address, which only makes cache hits rare. */
-static uint64_t outside_number(struct plan_run *r, const struct arr *a)
+static uint64_t number_of(struct plan_run *r, struct arr *a)
 {
-    const struct plan_outside *last = r->last_outside;
-    size_t slot = hash_mix(HASH_SEED, (uintptr_t)a) % PLAN_OUTSIDE_SLOTS;
+    const struct plan_number *last = r->last_number;
 
-    if (last && last->a == a)
-        return last->number;
-    for (; r->outside[slot].run_number == r->run_number; slot = (slot + 1) % PLAN_OUTSIDE_SLOTS)
-        if (r->outside[slot].a == a)
-            break;
-    if (r->outside[slot].run_number != r->run_number) {
-        if (r->n_outside == PLAN_OUTSIDE_SLOTS / 2)
+    if (!last || last->a != a) {
+        size_t slot = number_slot(r, a);
+        bool is_new = r->number[slot].run_number != r->run_number;
+        uint32_t next = (uint32_t)r->outside.n;
+        if (is_new && (next == PLAN_OUTSIDE_SLOTS / 2 ||
+                       VEC_PUSH(&r->outside, (struct plan_outside){ .a = a }) != ERR_OK)) {
+            r->has_unnumbered = true;
             return (uintptr_t)a;
-        r->outside[slot] = (struct plan_outside){ a, r->run_number, r->n_outside++ };
+        }
+        if (is_new)
+            r->number[slot] = (struct plan_number){ a, r->run_number, next };
+        last = r->last_number = &r->number[slot];
     }
-    r->last_outside = &r->outside[slot];
-    return r->outside[slot].number;
+    r->outside.v[last->number].uses++;
+    return last->number;
 }
 
 /* Where an input comes from: an output of a node of the run, or an array from outside; and its
  * dtype, which the first output's node tells already. */
-static uint64_t source_word(struct plan_run *r, uint32_t edge, const struct arr *a)
+static uint64_t source_word(struct plan_run *r, uint32_t edge, struct arr *a)
 {
     const uint64_t from_run = (uint64_t)1 << 59;
 
     if (edge == PLAN_NO_NODE)
-        return outside_number(r, a) << 4 | a->dtype;
+        return number_of(r, a) << 4 | a->dtype;
     return (from_run | edge) << 4 | (edge >> 16 ? a->dtype : 0);
 }
 
@@ -139,11 +150,8 @@ void plan_unref(struct plan **pp)
     *pp = NULL;
     if (!p || !ref_dec(&p->rc))
         return;
-    for (size_t i = 0; i < p->n_slots; i++) {
-        void *slot = atomic_load(&p->slots[i]);
-        if (slot && p->be->slot_free)
-            p->be->slot_free(slot);
-    }
+    if (p->recordings)
+        p->free_recordings(&p->recordings);
     arena_fini(&p->arena);
     mem_free(p);
 }
@@ -166,6 +174,7 @@ void plan_cache_clear(struct strm *s)
     clear(s->plans);
     VEC_FINI(&s->plans->run.key);
     VEC_FINI(&s->plans->run.edges);
+    VEC_FINI(&s->plans->run.outside);
     mem_free(s->plans);
     s->plans = NULL;
 }
@@ -188,8 +197,6 @@ static enum err build(struct plan **out, const struct plan_run *r, const struct 
     if (!p)
         return ERR_NO_MEMORY;
     atomic_init(&p->rc, 1);
-    p->be = be;
-    p->is_new = true;
     p->hash = r->hash;
     p->n_key = r->key.n;
     p->key = arena_alloc(&p->arena, r->key.n * sizeof p->key[0]);
@@ -219,8 +226,9 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     r->nodes = nodes;
     r->n = n;
     r->run_number++;
-    r->n_outside = 0;
-    r->last_outside = NULL;
+    r->outside.n = 0;
+    r->last_number = NULL;
+    r->has_unnumbered = false;
     memset(r->info, 0, n * sizeof r->info[0]);
     enum err err = count_uses(r);
     if (err || (err = make_key(r)) != ERR_OK)
@@ -241,4 +249,19 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     c->n++;
     *out = p;
     return ERR_OK;
+}
+
+const struct plan_outside *plan_outside(const struct strm *s, size_t *n)
+{
+    const struct plan_run *r = &s->plans->run;
+
+    *n = r->outside.n;
+    return r->has_unnumbered ? NULL : r->outside.v;
+}
+
+uint32_t plan_outside_number(const struct strm *s, const struct arr *a)
+{
+    const struct plan_run *r = &s->plans->run;
+
+    return r->number[number_slot(r, a)].number;
 }

@@ -18,17 +18,20 @@
 
 #define PLAN_NO_NODE UINT16_MAX
 
+/* eval numbers the nodes of a run in the low bits of node->mark. */
+#define PLAN_MARK_MASK 0xffffu
+
 /* Input `arg` of node `node` of the run. */
 struct plan_input {
     uint16_t node, arg;
 };
 
+struct recording;
 struct rewrite_match;
 
 struct plan_step {
     uint16_t node;                /* the op; of a program the last one, of a group its anchor */
     uint8_t n_in, n_out, n_nodes; /* of programs and groups; else the node says */
-    uint16_t slot;                /* into plan->slots */
     const struct fx *fx;          /* elementwise program, or NULL */
     const struct rewrite_match *group; /* nodes of different ops as one step, or NULL */
     uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, likewise */
@@ -37,8 +40,6 @@ struct plan_step {
 struct plan {
     refcount rc;
     struct plan *next; /* hash chain */
-    const struct be *be;
-    bool is_new; /* not run yet */
     uint64_t hash;
     uint64_t *key;
     size_t n_key;
@@ -47,10 +48,10 @@ struct plan {
     size_t n_step;
     struct plan_input *inputs;
     uint16_t *outputs; /* nodes */
-    /* The backend's. Steps with equal programs over equal shapes share program and slot: what a
-     * long graph looks at again and again then stays with the processor. */
-    _Atomic(void *) *slots;
-    size_t n_slots;
+    uint16_t *step_of; /* by node of the run: where it is a member */
+    /* What runs of the plan encoded, newest first; eval's (eval/recording.h). */
+    struct recording *recordings;
+    void (*free_recordings)(struct recording **);
     struct arena arena;
 };
 
@@ -74,6 +75,17 @@ struct plan_cache;
 /* The plan for nodes[0..n), in tape order, all on stream s; borrowed until the next call on s. */
 MUST_CHECK enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes,
                              size_t n);
+
+/* Arrays from outside of a run, in the order in which its nodes come to them; edges of the run that
+ * read each. */
+struct plan_outside {
+    struct arr *a; /* borrowed from the graph */
+    uint32_t uses;
+};
+/* Those of the run that plan_get saw last on s; all of them, or NULL if they are too many. */
+const struct plan_outside *plan_outside(const struct strm *s, size_t *n);
+/* Which of them a is; it is one. */
+uint32_t plan_outside_number(const struct strm *s, const struct arr *a);
 
 struct plan *plan_ref(struct plan *p);
 void plan_unref(struct plan **p);

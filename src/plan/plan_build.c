@@ -156,7 +156,7 @@ static bool is_same_program(const struct builder *b, const struct plan_step *s, 
     return is_same;
 }
 
-/* Gives the step its program and slot: those of an equal one, if there is any. */
+/* Gives the step its program: that of an equal one, if there is any. */
 static enum err share_program(struct builder *b, struct plan_step *step, const struct fx *f)
 {
     const struct arr *out = &b->run->nodes[step->node]->out[0];
@@ -167,14 +167,12 @@ static enum err share_program(struct builder *b, struct plan_step *step, const s
         at = (at + 1) % ARRAY_LEN(b->program);
     if (b->program[at]) {
         step->fx = b->program[at]->fx;
-        step->slot = b->program[at]->slot;
         return ERR_OK;
     }
     if (!(own = arena_alloc(&b->plan->arena, sizeof *own)))
         return ERR_NO_MEMORY;
     *own = *f;
     step->fx = own;
-    step->slot = (uint16_t)b->plan->n_slots++;
     b->program[at] = step;
     return ERR_OK;
 }
@@ -340,15 +338,12 @@ static enum err make_step(struct builder *b, struct plan_step *step, uint16_t i)
         .node = i, .n_nodes = 1, .first_in = b->n_inputs, .first_out = b->n_outputs
     };
     if (b->group[i] == i) {
-        step->slot = (uint16_t)b->plan->n_slots++;
         step->group = &b->match[b->match_at[i]];
         wire_group(b, step);
     } else {
         b->group[i] = i;
-        if (!b->run->info[i].fusable) {
-            step->slot = (uint16_t)b->plan->n_slots++;
+        if (!b->run->info[i].fusable)
             return ERR_OK;
-        }
         collect_group(b, &g, i);
         TRY(emit_program(b, step, &g));
     }
@@ -376,6 +371,17 @@ out:
     return err;
 }
 
+static void note_steps(struct builder *b)
+{
+    struct plan *p = b->plan;
+    uint16_t step_of_root[PLAN_MAX_NODES];
+
+    for (size_t s = 0; s < p->n_step; s++)
+        step_of_root[p->step[s].node] = (uint16_t)s;
+    for (size_t i = 0; i < b->run->n; i++)
+        p->step_of[i] = step_of_root[b->group[i]];
+}
+
 static size_t count_inputs(const struct plan_run *r)
 {
     size_t n = 0;
@@ -394,15 +400,16 @@ enum err plan_build(struct plan *p, const struct plan_run *r, const struct be *b
     p->step = arena_alloc(&p->arena, r->n * sizeof *p->step);
     p->inputs = arena_alloc(&p->arena, count_inputs(r) * sizeof *p->inputs);
     p->outputs = arena_alloc(&p->arena, r->n * sizeof *p->outputs);
-    p->slots = arena_alloc(&p->arena, r->n * sizeof *p->slots);
-    if (!p->step || !p->inputs || !p->outputs || !p->slots)
+    p->step_of = arena_alloc(&p->arena, r->n * sizeof *p->step_of);
+    if (!p->step || !p->inputs || !p->outputs || !p->step_of)
         goto out;
     for (size_t i = 0; i < r->n; i++)
         b.group[i] = PLAN_NO_NODE;
     TRY(find_groups(&b, be));
     TRY(make_steps(&b, &o));
     if (rewrite_on(REWRITE_REORDER))
-        err = order_steps(&b, &o);
+        TRY(order_steps(&b, &o));
+    note_steps(&b);
 out:
     return err;
 }

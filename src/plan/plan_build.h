@@ -5,9 +5,6 @@
 
 struct be;
 
-/* eval numbers the nodes of a run in the low bits of node->mark. */
-#define PLAN_MARK_MASK 0xffffu
-
 /* Fusable nodes have at most this many inputs. */
 #define PLAN_MAX_ARGS 3
 #define PLAN_OUTSIDE_SLOTS 4096
@@ -18,7 +15,7 @@ struct plan_node {
 };
 
 /* An array that enters the run from outside; slots of an open-addressing table. */
-struct plan_outside {
+struct plan_number {
     const struct arr *a;
     uint32_t run_number; /* the slot is free unless this is the current run's */
     uint32_t number;
@@ -29,9 +26,11 @@ struct plan_run {
     size_t n;
     struct plan_node info[PLAN_MAX_NODES];
     VEC(uint32_t) edges; /* of each input of each node, output << 16 | producer, or PLAN_NO_NODE */
-    struct plan_outside outside[PLAN_OUTSIDE_SLOTS];
-    const struct plan_outside *last_outside; /* looked for; the next one is often the same */
-    uint32_t run_number, n_outside;
+    struct plan_number number[PLAN_OUTSIDE_SLOTS];
+    const struct plan_number *last_number; /* looked for; the next one is often the same */
+    uint32_t run_number;
+    VEC(struct plan_outside) outside; /* by number */
+    bool has_unnumbered;
     VEC(uint64_t) key;
     uint64_t hash;
 };

@@ -49,7 +49,7 @@ void rewrite_count(uint32_t rewrites, enum group_reason why)
 {
     for (int i = 0; i < REWRITE_COUNT; i++)
         if (rewrites >> i & 1)
-            tally_add(count_of(i, (int)why), 1);
+            tally_add_step(count_of(i, (int)why), 1);
 }
 
 uint64_t rewrite_hits(enum rewrite id)

@@ -80,12 +80,6 @@ static void cpu_describe(FILE *out)
     fprintf(out, "memory        %zu MiB\n", cpu_memory_size() >> 20);
 }
 
-/* Steps keep nothing in their slots here. */
-static void cpu_slot_free(void *slot)
-{
-    (void)slot;
-}
-
 static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
 #define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
 #define OWN(id, word) [OP_FAMILY_##id] = cpu_##word,
@@ -121,6 +115,5 @@ const struct be be_cpu = {
     .ev_notify = cpu_ev_notify,
     .quiesce = cpu_quiesce,
     .before_fork = cpu_before_fork,
-    .slot_free = cpu_slot_free,
     .describe = cpu_describe,
 };

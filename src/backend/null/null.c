@@ -431,11 +431,6 @@ static size_t null_memory_size(void)
     return (size_t)1 << 30;
 }
 
-static void null_slot_free(void *slot)
-{
-    (void)slot;
-}
-
 static void null_describe(FILE *out)
 {
     fprintf(out, "device        null (records, runs nothing)\n");
@@ -473,6 +468,5 @@ const struct be be_null = {
     .ev_wait = null_ev_wait,
     .ev_query = null_ev_query,
     .strm_wait = null_strm_wait,
-    .slot_free = null_slot_free,
     .describe = null_describe,
 };

@@ -12,8 +12,7 @@
 #include "backend/vulkan/ops/read_ahead.h"
 #include "backend/vulkan/rt/alloc.h"
 #include "backend/vulkan/rt/device.h"
-#include "backend/vulkan/rt/notes.h"
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "backend/vulkan/rt/stream.h"
 #include "backend/vulkan/rt/transfer.h"
 #include "base/gate.h"
@@ -138,14 +137,16 @@ const struct be be_vulkan = {
     .ev_query = vk_ev_query,
     .quiesce = vk_quiesce,
     .strm_wait = vk_strm_wait,
-    .rehearse_begin = vk_rehearse_begin,
-    .rehearse_end = vk_rehearse_end,
-    .notes_new = vk_notes_new,
-    .notes_free = vk_notes_free,
-    .notes_begin = vk_notes_begin,
-    .notes_end = vk_notes_end,
-    .notes_repeat = vk_notes_repeat,
-    .slot_free = mem_free,
+    .recording_new = vk_recording_new,
+    .recording_free = vk_recording_free,
+    .recording_bind = vk_recording_bind,
+    .recording_rebind = vk_recording_rebind,
+    .recording_place = vk_recording_place,
+    .recording_begin = vk_recording_begin,
+    .recording_end = vk_recording_end,
+    .recording_close = vk_recording_close,
+    .recording_places = vk_recording_places,
+    .recording_run = vk_recording_run,
     .describe = vk_dev_describe,
     .stats = vk_stats,
 };

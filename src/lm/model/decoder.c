@@ -29,9 +29,9 @@ static enum err make_placeholders(struct draft *f, const struct lm_decoder *d,
 {
     enum err err;
 
-    TRY(replay_placeholder(&f->in[0], token, d->stream));
+    TRY(program_placeholder(&f->in[0], token));
     for (size_t i = 1; i < n_arrays(d); i++) {
-        TRY(replay_placeholder(&f->in[i], *array_at(d->cache, i), d->stream));
+        TRY(program_placeholder(&f->in[i], *array_at(d->cache, i)));
         *array_at(&f->cache, i) = arr_ref(f->in[i]);
     }
     f->cache.used = d->cache->used;
@@ -67,9 +67,9 @@ static enum err build(struct lm_decoder *d, const struct arr *token)
     TRY(make_placeholders(&f, d, token));
     TRY(build_graph(&f, &moves, d));
     cache_arrays(&f.cache, f.out + 1);
-    err = replay_new(
-        &d->replay,
-        &(struct replay_params){
+    err = program_new(
+        &d->program,
+        &(struct program_params){
             .in = f.in, .n_in = n, .out = f.out, .n_out = n, .move = moves.v, .n_moves = moves.n });
     d->position = d->cache->used;
 out:
@@ -113,7 +113,7 @@ static enum err make_ready(struct lm_decoder *d, const struct arr *token)
     int32_t room = d->cache->layer[0].keys->shape[LM_CACHE_AXIS];
     uint64_t gates = gate_changes();
 
-    if (d->room == room && d->gates == gates && (d->replay || d->is_refused))
+    if (d->room == room && d->gates == gates && (d->program || d->is_refused))
         return ERR_OK;
     decoder_fini(d);
     d->room = room;
@@ -139,14 +139,17 @@ static enum err run(struct arr **logits, struct lm_decoder *d, struct arr *token
         in[i] = *array_at(c, i);
         *array_at(c, i) = NULL;
     }
-    enum err err = replay_run(d->replay, in, out, c->used - d->position);
+    program_advance(d->program, c->used - d->position);
+    d->position = c->used;
+    enum err err = program_call(d->program, in, out);
     if (!err) {
         *logits = out[0];
         for (size_t i = 1; i < n; i++)
             *array_at(c, i) = out[i];
-        d->position = c->used;
         cache_advance(c, 1);
     }
+    for (size_t i = 0; err && i < n; i++)
+        arr_unref(&in[i]);
     mem_free(in);
     return err;
 }
@@ -172,6 +175,6 @@ out:
 
 void decoder_fini(struct lm_decoder *d)
 {
-    replay_destroy(&d->replay);
+    program_destroy(&d->program);
     d->is_refused = false;
 }

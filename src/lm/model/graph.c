@@ -40,7 +40,7 @@ void graph_keep(struct lm_graph *g, struct arr **out, struct arr *a)
 struct arr *graph_moves(struct lm_graph *g, struct arr *a, int axis)
 {
     if (!g->err)
-        g->err = VEC_PUSH(&g->moves, (struct replay_move){ a, axis });
+        g->err = VEC_PUSH(&g->moves, (struct program_move){ a, axis });
     return a;
 }
 

@@ -6,12 +6,12 @@
 #pragma once
 
 #include "base/mem.h"
-#include "eval/replay.h"
+#include "eval/program.h"
 #include "graph/array.h"
 #include "ops/ops.h"
 
 struct lm_moves {
-    struct replay_move *v;
+    struct program_move *v;
     size_t n, cap;
 };
 
@@ -19,7 +19,7 @@ struct lm_graph {
     struct strm *s;
     enum err err;
     VEC(struct arr *) made;
-    struct lm_moves moves; /* for whoever replays the graph */
+    struct lm_moves moves; /* for whoever makes a program of the graph */
 };
 
 void graph_begin(struct lm_graph *g, struct strm *s);

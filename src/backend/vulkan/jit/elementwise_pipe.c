@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/stat.h"
@@ -102,6 +102,12 @@ static void kernel_name(char *name, size_t size, const struct fx *f)
                                  op_name((enum op_id)f->ins[i].op));
 }
 
+/* The step is recorded to learn which pipelines are missing. */
+static bool only_looks(void)
+{
+    return vk_recording_now && vk_recording_now->only_looks;
+}
+
 static enum err build(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c)
 {
     uint32_t *words = NULL;
@@ -110,22 +116,23 @@ static enum err build(const struct vk_pipe **pipe, const struct fx *f, const str
     enum err err;
 
     TRY(elem_emit(&words, &n, f, c));
-    if (!rehearsal_is_on())
+    if (!only_looks())
         stat_add(STAT_MODULES_EMITTED, 1);
     kernel_name(name, sizeof name, f);
-    TRY(vk_pipe_get(pipe, &(struct vk_pipe_params){
-                              .name = name,
-                              .key = hash_bytes(HASH_SEED, words, n * sizeof *words),
-                              .words = words,
-                              .n_words = n,
-                          }));
+    TRY(vk_pipe_get(
+        pipe, &(struct vk_pipe_params){
+                  .name = name,
+                  .key = hash_bytes(HASH_SEED, words, n * sizeof *words),
+                  .words = words,
+                  .n_words = n,
+                  .n_addr = c->flags & ELEM_ARGS_IN_MEMORY ? 1u : (uint32_t)(f->n_in + f->n_out),
+              }));
 out:
     mem_free(words);
     return err;
 }
 
-static enum err kernel_pipe(const struct vk_pipe **pipe, const struct fx *f,
-                            const struct elem_class *c)
+enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c)
 {
     uint64_t hash = kernel_hash(f, c);
     struct kernel *made = NULL;
@@ -133,10 +140,10 @@ static enum err kernel_pipe(const struct vk_pipe **pipe, const struct fx *f,
 
     if ((*pipe = cache_find(hash, f, c)))
         return ERR_OK;
-    if (rehearsal_is_on() && !rehearsal_is_new(hash))
+    if (only_looks() && !vk_record_is_new(vk_recording_now, hash))
         return ERR_OK;
     TRY(build(pipe, f, c));
-    if (rehearsal_is_on()) /* the pipeline may not be there */
+    if (only_looks()) /* the pipeline may not be there */
         goto out;
     if (!(made = mem_alloc(sizeof *made)))
         return ERR_NO_MEMORY;
@@ -145,38 +152,4 @@ static enum err kernel_pipe(const struct vk_pipe **pipe, const struct fx *f,
 out:
     mem_free(made);
     return err;
-}
-
-enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c,
-                   _Atomic(void *) *slot)
-{
-    struct elem_known *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
-    void *none = NULL;
-    enum err err;
-
-    if (r && memcmp(&r->c, c, sizeof *c) == 0) {
-        *pipe = r->pipe;
-        return ERR_OK;
-    }
-    TRY(kernel_pipe(pipe, f, c));
-    if (!slot || r)
-        goto out;
-    if (!(r = mem_alloc(sizeof *r)))
-        return ERR_NO_MEMORY;
-    *r = (struct elem_known){ .c = *c, .pipe = *pipe };
-    if (!atomic_compare_exchange_strong(slot, &none, r))
-        mem_free(r);
-out:
-    return err;
-}
-
-void elem_note(_Atomic(void *) *slot, const struct elem_known *k)
-{
-    struct elem_known *r = slot ? atomic_load_explicit(slot, memory_order_acquire) : NULL;
-
-    if (!r || memcmp(&r->c, &k->c, sizeof k->c) != 0)
-        return;
-    const struct vk_pipe *pipe = r->pipe;
-    *r = *k;
-    r->pipe = pipe;
 }

@@ -351,7 +351,7 @@ struct attn_heads_args {
 #define GATHER_I32 6
 #define GATHER_I64 7
 
-/* One index array; in memory, each after the walk_args that goes over its elements. */
+/* One index array; in memory, each before the walk_args that goes over its elements. */
 struct gather_index {
     A_ADDR addr;
     A_I64 stride; /* source units per index */
@@ -361,7 +361,8 @@ struct gather_index {
     A_U32 reserved;
 };
 #define WALK_BYTES (8 * WALK_MAX + 4 * WALK_MAX + 8)
-#define GATHER_INDEX_BYTES (WALK_BYTES + 40)
+#define GATHER_WALK_AT 40
+#define GATHER_INDEX_BYTES (GATHER_WALK_AT + WALK_BYTES)
 
 struct gather_args {
     A_ADDR src_addr, out_addr;

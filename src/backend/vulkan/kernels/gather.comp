@@ -20,8 +20,8 @@ int64_t position_offset(uint64_t i)
     int64_t offset = is_given(p.base_walk) ? walk_offset(Walk(p.base_walk), i) : 0l;
     for (uint k = 0u; k < p.n_index; k++) {
         uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
-        Index index = Index(at + uint64_t(WALK_BYTES));
-        int64_t value = read_index(index.x.addr, index.x.code, walk_offset(Walk(at), i));
+        Index index = Index(at);
+        int64_t value = read_index(index.x.addr, index.x.code, walk_offset(Walk(at + uint64_t(GATHER_WALK_AT)), i));
         offset += place_index(value, index.x.dim, index.x.last) * index.x.stride;
     }
     return offset;

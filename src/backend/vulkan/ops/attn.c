@@ -62,7 +62,7 @@ static enum err set_mask(struct attn_job *j)
         .batch = m->strides[0], .head = m->strides[1], .query = m->strides[2], .key = m->strides[3]
     };
     TRY(vk_enc_read(j->enc, &mask.addr, m));
-    TRY(vk_enc_args(j->enc, &j->args.mask, &mask, sizeof mask));
+    TRY(vk_enc_args(j->enc, &j->args.mask, &mask, sizeof mask, .n_addr = 1));
 out:
     return err;
 }

@@ -133,8 +133,7 @@ static enum err bind_more(struct vk_enc *e, struct attn_heads_args *a, const str
     }
     if (j->attn.plan.splits > 1)
         TRY(attn_parts(e, &m.parts, &m.counters, &j->attn.plan));
-    vk_enc_absent(&m, 4);
-    err = vk_enc_args(e, &a->more, &m, sizeof m);
+    err = vk_enc_args(e, &a->more, &m, sizeof m, .n_addr = 4);
 out:
     return err;
 }

@@ -136,7 +136,7 @@ static enum err put_start(uint64_t *addr, const struct job *j, int o, struct vk_
         a.dim[i] = s->size[i];
         a.last[i] = s->last[i];
     }
-    err = vk_enc_args(e, addr, &a, sizeof a);
+    err = vk_enc_args(e, addr, &a, sizeof a, .n_addr = 1);
 out:
     return err;
 }

@@ -359,106 +359,29 @@ static enum variant_id variant_of(const struct elem_class *c)
     return c->lanes > 1 ? VARIANT_ELEMENTWISE_WIDE : VARIANT_ELEMENTWISE_NARROW;
 }
 
-/* With k's class, pipe, groups and grid. */
-static enum err dispatch_known(struct vk_enc *e, const struct elem_job *job,
-                               const struct elem_known *k)
+static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
 {
-    struct vk_kernel kernel = { k->pipe, variant_of(&k->c) };
+    struct elem_class c = classify(job);
+    struct vk_kernel kernel = { .variant = variant_of(&c) };
+    size_t groups = group_count(job, c.lanes);
     struct block b;
     uint64_t addr;
     enum err err;
 
-    fill_block(&b, job, &k->c, k->groups);
-    if (!(k->c.flags & ELEM_ARGS_IN_MEMORY))
-        return vk_enc_dispatch(e, kernel, b.words, b.size, k->grid);
-    TRY(vk_enc_args(e, &addr, b.words, b.size));
-    err = vk_enc_dispatch(e, kernel, &addr, sizeof addr, k->grid);
+    TRY(elem_pipe(&kernel.pipe, job->fx, &c));
+    fill_block(&b, job, &c, groups);
+    if (!(c.flags & ELEM_ARGS_IN_MEMORY))
+        return vk_enc_dispatch(e, kernel, b.words, b.size, grid_of(&c, groups));
+    TRY(vk_enc_args(e, &addr, b.words, b.size, .n_addr = (uint32_t)n_operands(job)));
+    err = vk_enc_dispatch(e, kernel, &addr, sizeof addr, grid_of(&c, groups));
 out:
     return err;
-}
-
-static enum err dispatch_class(struct vk_enc *e, const struct elem_job *job,
-                               const struct elem_class *c)
-{
-    size_t groups = group_count(job, c->lanes);
-    struct elem_known k = { .c = *c, .groups = groups, .grid = grid_of(c, groups) };
-    enum err err;
-
-    TRY(elem_pipe(&k.pipe, job->fx, c, job->slot));
-    err = dispatch_known(e, job, &k);
-out:
-    return err;
-}
-
-static_assert(4 * ELEM_OPERANDS <= 64, "elem_flat has room for all addresses");
-
-static inline uint64_t low_bits_of(const struct elem_job *job)
-{
-    int n = n_operands(job);
-    uint64_t any = 0, low_bits = 0;
-
-    for (int o = 0; o < n; o++)
-        any |= job->addr[o];
-    if (any % 16 == 0) /* as nearly always */
-        return 0;
-    for (int o = 0; o < n; o++)
-        low_bits |= job->addr[o] % 16 << 4 * o;
-    return low_bits;
-}
-
-static inline struct elem_flat flat_of(const struct elem_job *job)
-{
-    return (struct elem_flat){ .n = job->n,
-                               .once_in = job->once_in,
-                               .low_bits = low_bits_of(job),
-                               .gates = gate_changes(),
-                               .is_wide = job->is_wide,
-                               .owns_outputs = job->owns_outputs };
-}
-
-static void note_walk(const struct elem_job *job, const struct elem_flat *flat,
-                      const struct elem_class *c)
-{
-    struct variant_problem problem = problem_of(job);
-    size_t groups = group_count(job, c->lanes);
-
-    elem_note(job->slot, &(struct elem_known){ .c = *c,
-                                               .flat = *flat,
-                                               .groups = groups,
-                                               .grid = grid_of(c, groups),
-                                               .hit = variant_hit_of(variant_of(c), &problem) });
-}
-
-static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
-{
-    struct elem_flat flat = flat_of(job);
-    struct elem_class c = classify(job);
-    enum err err = dispatch_class(e, job, &c);
-
-    if (!err && !job->nest && job->slot)
-        note_walk(job, &flat, &c);
-    return err;
-}
-
-/* A step that walked the same way before takes its class again. */
-static const struct elem_known *recall(const struct elem_job *job)
-{
-    if (!job->slot || job->nest)
-        return NULL;
-    struct elem_flat flat = flat_of(job);
-    const struct elem_known *k = elem_recall(job->slot, &flat);
-    if (k)
-        variant_count_again(k->hit);
-    return k;
 }
 
 enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job)
 {
-    const struct elem_known *k = recall(job);
     struct nest nest;
 
-    if (k)
-        return dispatch_known(e, job, k);
     if (!elem_tile(&nest, job))
         return dispatch(e, job);
     struct elem_job tiled = *job;
@@ -502,7 +425,7 @@ static void set_walk(struct elem_job *job, const struct elem_walk *w)
 
 enum err vk_elementwise(const struct exec *x)
 {
-    struct elem_job job = { .fx = x->fx, .owns_outputs = true, .slot = x->slot };
+    struct elem_job job = { .fx = x->fx, .owns_outputs = true };
     struct elem_walk w;
     struct vk_enc *e;
     enum err err;
@@ -557,7 +480,7 @@ enum err vk_arange(const struct exec *x)
 {
     struct arr *out = x->out[0];
     struct fx fx = { .n_ins = 1, .n_out = 1, .ins = { { .op = OP_ARANGE, .dtype = out->dtype } } };
-    struct elem_job job = { .fx = &fx, .n = out->size, .owns_outputs = true, .slot = x->slot };
+    struct elem_job job = { .fx = &fx, .n = out->size, .owns_outputs = true };
     struct vk_enc *e;
     enum err err;
 

@@ -17,8 +17,7 @@ struct elem_job {
     bool is_wide;            /* 64-bit indices even where 32 bits would do */
     uint32_t once_in;        /* bit i: input i is one element */
     uint64_t addr[ELEM_OPERANDS];
-    uint64_t range[2];     /* Arange: bits of start and step in the working type */
-    _Atomic(void *) *slot; /* of the step, may be NULL */
+    uint64_t range[2]; /* Arange: bits of start and step in the working type */
 };
 
 MUST_CHECK enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job);

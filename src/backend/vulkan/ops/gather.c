@@ -10,8 +10,8 @@
 
 /* As gather.comp finds it in memory. */
 struct index_entry {
-    struct walk_args walk;
     struct gather_index index;
+    struct walk_args walk;
 };
 
 struct job {
@@ -163,7 +163,8 @@ static enum err set_indices(struct gather_args *a, const struct job *j, struct v
         TRY(vk_enc_read(e, &entries[k].index.addr, j->indices[k]));
     }
     if (a->n_index)
-        TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0]));
+        TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0], .n_addr = 1,
+                        .records = a->n_index));
 out:
     return err;
 }

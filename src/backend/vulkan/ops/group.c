@@ -86,7 +86,6 @@ static enum err run_product(const struct exec *x, enum group_reason *why)
     enum err err = ERR_OK;
 
     make_product(&v, x->group);
-    v.slot = x->slot;
     if ((*why = judge_product(&v, x->group)) != GROUP_TAKEN)
         return ERR_OK;
     for (int i = 0; i < x->n_out; i++)
@@ -377,10 +376,9 @@ out:
     return err;
 }
 
-static void count_attn(const struct exec *x, enum group_reason why)
+static void count_attn(enum group_reason why)
 {
-    if (!x->strm->rehearsing)
-        rewrite_count(1u << REWRITE_ATTN_HEADS, why);
+    rewrite_count(1u << REWRITE_ATTN_HEADS, why);
 }
 
 static enum err run_attn(const struct exec *x, enum group_reason *why)
@@ -391,7 +389,7 @@ static enum err run_attn(const struct exec *x, enum group_reason *why)
     enum err err = ERR_OK;
 
     if ((*why = judge_heads(x->group)) != GROUP_TAKEN) {
-        count_attn(x, *why);
+        count_attn(*why);
         return ERR_OK;
     }
     make_heads(&r, h, x->group);
@@ -401,7 +399,7 @@ static enum err run_attn(const struct exec *x, enum group_reason *why)
     enum group_reason together = judge_attn(x->group, &r);
     if (together == GROUP_TAKEN)
         TRY(run_together(x, e, &r, &together));
-    count_attn(x, together);
+    count_attn(together);
     if (together != GROUP_TAKEN)
         TRY(run_apart(x, e, &r, h));
     err = hold_inner(x);

@@ -96,7 +96,8 @@ enum err launch_counters(struct vk_enc *e, uint64_t *addr, size_t n)
     static const char few[16 * COUNTER_BYTES];
     void *many = n > 16 ? mem_alloc_array(n, COUNTER_BYTES) : NULL;
     enum err err = n > 16 && !many ? ERR_NO_MEMORY
-                                   : vk_enc_args(e, addr, many ? many : few, n * COUNTER_BYTES);
+                                   : vk_enc_args(e, addr, many ? many : few, n * COUNTER_BYTES,
+                                                 .is_written = true);
 
     mem_free(many);
     return err;

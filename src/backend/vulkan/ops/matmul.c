@@ -175,8 +175,7 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
             args.stride[i * WALK_MAX + d] = plan->side[order[i]].batch[from];
         args.stride[2 * WALK_MAX + d] = p->is_scaled ? plan->side[MM_C].batch[from] : 0;
     }
-    vk_enc_absent(&args, 2);
-    TRY(vk_enc_args(p->enc, &p->batch, &args, sizeof args));
+    TRY(vk_enc_args(p->enc, &p->batch, &args, sizeof args, .n_addr = 2));
 out:
     return err;
 }

@@ -41,8 +41,7 @@ enum err qmm_batch_encode(struct vk_enc *e, uint64_t *addr, const struct qmm_pla
         for (int i = 0; i < QMM_STRIDED; i++)
             args.stride[i * WALK_MAX + d] = p->stride[i][from];
     }
-    vk_enc_absent(&args, 2);
-    TRY(vk_enc_args(e, addr, &args, sizeof args));
+    TRY(vk_enc_args(e, addr, &args, sizeof args, .n_addr = 2));
 out:
     return err;
 }

@@ -46,8 +46,6 @@ struct vk_qmv {
     enum vk_qmv_epilogue epilogue;
     const struct arr *residual;  /* VK_QMV_ADD: m x n, dense */
     const struct qmm_plan *plan; /* NULL, or the batch; one set only */
-    _Atomic(void *) *slot; /* NULL, or where the kernel for problems of one kind is remembered: q,
-                              dtypes, norm, epilogue and number of sets are the same each time */
 };
 
 /* The most rows that the kernels take at once. */

@@ -263,47 +263,6 @@ static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
            (v->norm ? QMV_NORM : 0) | (is_batch(v) ? QMV_BATCH : 0);
 }
 
-/* ---- what was chosen before ---- */
-
-/* The kernel of a problem; plans ask for the same one at every token. */
-struct choice {
-    uint32_t gates; /* gate_changes() at that time */
-    uint32_t flags;
-    int64_t m, k, n[VK_QMV_SETS];
-    struct geometry g;
-    const struct vk_pipe *pipe;
-};
-
-static bool is_choice_for(const struct choice *c, const struct vk_qmv *v)
-{
-    if (c->gates != gate_changes() || c->m != v->m || c->k != v->k ||
-        c->flags != flags_of(v, &c->g))
-        return false;
-    for (int i = 0; i < v->n_sets; i++)
-        if (c->n[i] != v->set[i].n)
-            return false;
-    return words_are_aligned(v, 4);
-}
-
-/* NULL if there is none that holds. */
-static const struct choice *remembered(const struct vk_qmv *v)
-{
-    const struct choice *c = v->slot ? atomic_load_explicit(v->slot, memory_order_relaxed) : NULL;
-
-    return c && is_choice_for(c, v) ? c : NULL;
-}
-
-/* A plan belongs to one stream and so to one thread. Nothing is lost where there is no memory. */
-static void remember(const struct vk_qmv *v, const struct choice *made)
-{
-    struct choice *c = v->slot ? atomic_load_explicit(v->slot, memory_order_relaxed) : NULL;
-
-    if (!v->slot || (!c && !(c = mem_alloc(sizeof *c))))
-        return;
-    *c = *made;
-    atomic_store_explicit(v->slot, c, memory_order_relaxed);
-}
-
 static void describe(char *text, size_t size, const void *data)
 {
     const struct vk_qmv *v = data;
@@ -340,10 +299,6 @@ bool vk_qmv_fits(const struct vk_qmv *v)
                                        .sizes = "m x n x k x matrices",
                                        .size = { v->m, all_rows(v), v->k, v->n_sets } };
 
-    if (remembered(v)) {
-        variant_count(variant_of(v), &problem);
-        return true;
-    }
     return v->m >= 1 && v->m <= VK_QMV_ROWS && variant_takes(variant_of(v), judge(v), &problem);
 }
 
@@ -455,10 +410,9 @@ static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const stru
             a.n[i] = s[i].n;
         }
     }
-    for (int i = 0; i < v->n_sets; i++)
-        vk_enc_absent(&s[i], 4);
     if (v->n_sets > QMV_PUSHED)
-        TRY(vk_enc_args(e, &a.set[0].w, s, sizeof s));
+        TRY(vk_enc_args(e, &a.set[0].w, s, (size_t)v->n_sets * sizeof s[0], .n_addr = 4,
+                        .records = (uint32_t)v->n_sets));
     TRY(vk_enc_read(e, &a.x, v->x));
     if (v->norm)
         TRY(vk_enc_read(e, &a.norm, v->norm));
@@ -468,37 +422,20 @@ out:
     return err;
 }
 
-static enum err choose(struct choice *c, const struct vk_qmv *v)
-{
-    *c = (struct choice){ .gates = gate_changes(), .m = v->m, .k = v->k };
-    for (int i = 0; i < v->n_sets; i++)
-        c->n[i] = v->set[i].n;
-    geometry_of(&c->g, v, takes_dot(v));
-    c->flags = flags_of(v, &c->g);
-    log_line(LOG_TRACE, "qmv %lldx%lldx%lld: %u threads, %u lanes, %u rows, %u splits, span %u",
-             (long long)v->m, (long long)all_rows(v), (long long)v->k, c->g.d.threads, c->g.d.lanes,
-             c->g.d.rows, c->g.d.splits, c->g.d.span);
-    enum err err = pipe_of(&c->pipe, v, &c->g);
-    if (!err)
-        remember(v, c);
-    return err;
-}
-
 enum err vk_qmv_encode(struct vk_enc *e, const struct vk_qmv *v, bool *gave_way)
 {
-    const struct choice *c = remembered(v);
-    struct choice made;
-    enum err err = ERR_OK;
+    struct vk_kernel kernel = { .variant = variant_of(v) };
+    struct geometry g;
+    enum err err;
 
-    *gave_way = false;
-    if (!c) {
-        err = choose(&made, v);
-        *gave_way = err && variant_gives_way(variant_of(v), err);
-        c = &made;
-    }
-    struct vk_kernel kernel = { c->pipe, variant_of(v) };
+    geometry_of(&g, v, takes_dot(v));
+    log_line(LOG_TRACE, "qmv %lldx%lldx%lld: %u threads, %u lanes, %u rows, %u splits, span %u",
+             (long long)v->m, (long long)all_rows(v), (long long)v->k, g.d.threads, g.d.lanes,
+             g.d.rows, g.d.splits, g.d.span);
+    err = pipe_of(&kernel.pipe, v, &g);
+    *gave_way = err && variant_gives_way(kernel.variant, err);
     if (!err)
-        err = v->n_sets > 1 ? encode_many(e, v, &c->g, kernel) : encode_one(e, v, &c->g, kernel);
+        err = v->n_sets > 1 ? encode_many(e, v, &g, kernel) : encode_one(e, v, &g, kernel);
     if (err)
         vk_enc_drop(e);
     return err;

@@ -25,7 +25,6 @@ struct vk_turns {
     uint32_t n, positions;
     float base, scale;
     int32_t offset;
-    struct vk_args_memo memo; /* where a command buffer has them: all layers turn alike */
     float v[2 * MAX_TURNS];
     float freq[MAX_TURNS]; /* the first n, of base */
 };
@@ -47,7 +46,6 @@ static void compute_turns(struct vk_turns *t, const struct rope_params *p, uint3
     t->base = p->base;
     t->scale = p->scale;
     t->offset = p->offset;
-    t->memo = (struct vk_args_memo){ 0 };
 }
 
 static bool has_turns(const struct vk_turns *t, const struct rope_params *p, uint32_t positions)
@@ -64,8 +62,7 @@ static enum err turns_table(struct vk_enc *e, uint64_t *addr, const struct vk_ro
         return ERR_NO_MEMORY;
     if (!has_turns(t, r->p, r->positions))
         compute_turns(t, r->p, r->positions);
-    return vk_enc_args_once(e, &t->memo, addr, t->v,
-                            (size_t)r->positions * t->n * 2 * sizeof t->v[0]);
+    return vk_enc_args(e, addr, t->v, (size_t)r->positions * t->n * 2 * sizeof t->v[0]);
 }
 
 static bool takes_turns(const struct vk_rope *r)
@@ -160,7 +157,6 @@ static enum err set_part(struct vk_enc *e, struct rope_part *to, const struct vk
     TRY(vk_enc_write(e, &to->dst, q->dst));
     to->src += (uint64_t)q->src_offset * item;
     to->dst += (uint64_t)q->dst_offset * item;
-    vk_enc_absent(to, 4);
 out:
     return err;
 }
@@ -182,7 +178,7 @@ static enum err set_parts(struct vk_enc *e, struct rope_args *a, const struct vk
     a->n_rows = (uint32_t)rows;
     for (int i = r->n_parts; i < ROPE_PARTS; i++)
         a->first_row[i] = UINT32_MAX;
-    TRY(vk_enc_args(e, &a->parts, parts, sizeof parts));
+    TRY(vk_enc_args(e, &a->parts, parts, sizeof parts, .n_addr = 4, .records = ROPE_PARTS));
 out:
     return err;
 }

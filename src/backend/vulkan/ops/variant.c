@@ -8,7 +8,6 @@
 
 #include "backend/vulkan/rt/device.h"
 #include "backend/vulkan/rt/encoder.h"
-#include "backend/vulkan/rt/rehearsal.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -102,7 +101,7 @@ static const char *_Atomic size_names[VARIANT_COUNT];
 /* What is counted: hits, rejects, hits by shape, hits that found no slot and those of problems
  * without sizes. */
 enum {
-    HITS = VARIANT_TALLY_HITS,
+    HITS = TALLY_BACKEND, /* by variant */
     REJECTS = HITS + VARIANT_COUNT,
     SHAPES = REJECTS + VARIANT_COUNT * VARIANT_REASONS,
     LEFT_OUT = SHAPES + MAX_SHAPES,
@@ -158,13 +157,6 @@ static unsigned shape_counter(enum variant_id id, const struct variant_problem *
     return LEFT_OUT;
 }
 
-struct variant_hit variant_hit_of(enum variant_id id, const struct variant_problem *p)
-{
-    unsigned counter = p->sizes ? shape_counter(id, p) : WITHOUT_SIZES;
-
-    return (struct variant_hit){ (uint16_t)id, (uint16_t)counter };
-}
-
 /* ---- the choice ---- */
 
 /* What the family has not asked. */
@@ -177,23 +169,21 @@ static enum variant_reason check(enum variant_id id)
     return VARIANT_FITS;
 }
 
-void variant_count(enum variant_id id, const struct variant_problem *p)
+static void count_hit(enum variant_id id, const struct variant_problem *p)
 {
-    if (!rehearsal_is_on()) /* it is counted when it is encoded */
-        variant_count_again(variant_hit_of(id, p));
+    tally_add_step(HITS + (unsigned)id, 1);
+    tally_add_step(p->sizes ? shape_counter(id, p) : (unsigned)WITHOUT_SIZES, 1);
 }
 
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p)
 {
     if (why == VARIANT_FITS)
         why = check(id);
-    if (rehearsal_is_on()) /* it is counted when it is encoded */
-        return why == VARIANT_FITS;
     if (why == VARIANT_FITS) {
-        variant_count(id, p);
+        count_hit(id, p);
         return true;
     }
-    tally_add(rejects_of(id, why), 1);
+    tally_add_step(rejects_of(id, why), 1);
     if (gate_on(rows[id].log))
         log_reject(id, why, p);
     return false;

@@ -70,22 +70,6 @@ MUST_CHECK enum err variant_pick(struct vk_kernel *k, const struct variant_table
 /* A single one: true if it is to be used, because the family says that it fits, no setting of its
  * own switches it off and it has not failed. Counts a hit or a reject. */
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p);
-/* Counts a hit of a variant that was taken for the same problem before. */
-void variant_count(enum variant_id id, const struct variant_problem *p);
-
-/* The same for who keeps what such a hit counts as; not in a rehearsal. */
-struct variant_hit {
-    uint16_t id;      /* enum variant_id */
-    uint16_t counter; /* of its sizes */
-};
-struct variant_hit variant_hit_of(enum variant_id id, const struct variant_problem *p);
-#define VARIANT_TALLY_HITS TALLY_BACKEND /* by variant */
-static inline void variant_count_again(struct variant_hit h)
-{
-    tally_add(VARIANT_TALLY_HITS + h.id, 1);
-    tally_add(h.counter, 1);
-}
-
 /* After building or dispatching the variant's kernel failed with err: true if the next row is to be
  * tried. The variant is then off for the rest of the process, which is logged once. False for the
  * last rows, for failures that are not the variant's (memory, a lost device) and for

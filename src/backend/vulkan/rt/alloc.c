@@ -7,7 +7,7 @@
 #include "backend/vulkan/check/fault.h"
 #include "backend/vulkan/check/record.h"
 #include "backend/vulkan/rt/device.h"
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "backend/vulkan/rt/stream.h"
 #include "backend/vulkan/rt/suballoc.h"
 #include "base/gate.h"
@@ -448,8 +448,8 @@ enum err vk_buf_alloc(struct buf **out, size_t size)
 {
     struct vk_buf *b;
 
-    if (rehearsal_is_on())
-        return rehearsal_buf(out, size);
+    if (vk_recording_now)
+        return vk_record_buf(out, vk_recording_now, size);
     enum err err = alloc(&b, VK_MEM_DEVICE, size, true);
 
     if (!err)
@@ -461,8 +461,8 @@ void vk_buf_free(struct buf *base)
 {
     struct vk_buf *b = vk_buf_of(base);
 
-    if (rehearsal_owns(base)) {
-        rehearsal_buf_free(base);
+    if (buf_is_place(base)) {
+        vk_record_free(base);
         return;
     }
     if (b->counted)

@@ -19,7 +19,7 @@ enum vk_mem {
     VK_MEM_READBACK, /* the host reads it fast: targets of copies from the GPU */
     VK_MEM_UPLOAD,   /* the host writes it, the GPU reads it fast: arguments, staging */
     VK_MEM_COUNT,
-    VK_MEM_NONE = VK_MEM_COUNT, /* a buffer of a rehearsal */
+    VK_MEM_NONE = VK_MEM_COUNT, /* a place (recording.h) */
 };
 
 struct vk_block;

@@ -3,9 +3,8 @@
 #include <stdatomic.h>
 
 #include "backend/vulkan/check/record.h"
-#include "backend/vulkan/rt/notes.h"
 #include "backend/vulkan/rt/pipe.h"
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "backend/vulkan/rt/stream.h"
 #include "backend/vulkan/rt/transfer.h"
 #include "base/gate.h"
@@ -25,7 +24,7 @@ enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
     struct vk_strm *s = vk_strm_of(strm);
 
     *out = &s->enc;
-    if (s->enc.rehearses || (s->enc.slot && !strm_has_failed(strm)))
+    if (s->enc.recording || (s->enc.slot && !strm_has_failed(strm)))
         return ERR_OK;
     enum err err = strm_raise_error(strm);
     return err ? err : vk_strm_open_slot(s);
@@ -117,8 +116,6 @@ static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
     struct buf *src = *b, *copy;
     enum err err;
 
-    if (e->notes)
-        vk_notes_refuse(e->notes);
     TRY(buf_mirror(&copy, src, (struct span){ 0, src->size }, &be_vulkan));
     TRY(vk_slot_keep(e->slot, buf_ref(copy)));
     *b = copy;
@@ -134,20 +131,21 @@ out:
     return err;
 }
 
-/* A buffer that lives on the host, or any in a rehearsal. */
-static enum err read_elsewhere(struct vk_enc *e, uint64_t *addr, const struct arr *a)
+enum err vk_enc_resolve(struct vk_enc *e, struct buf **b)
 {
-    struct buf *b = a->buf;
+    return (*b)->home == &be_vulkan ? ERR_OK : resolve_mirror(e, b);
+}
+
+static enum err record_array(struct vk_enc *e, uint64_t *addr, const struct arr *a, bool is_write,
+                             uint32_t group)
+{
+    struct span s = arr_span(a);
+    uint64_t first;
     enum err err;
 
-    if (e->rehearses) {
-        *addr = (b->home == &be_vulkan ? b->addr : REHEARSAL_ADDR) + (uint64_t)a->offset;
-        return ERR_OK;
-    }
-    TRY(resolve_mirror(e, &b));
-    *addr = b->addr + (uint64_t)a->offset;
-    count_bytes(e, b);
-    declare_read(e, span(a, b->addr));
+    TRY(vk_record_addr(e->recording, addr, a->buf, a->offset));
+    TRY(vk_record_addr(e->recording, &first, a->buf, (int64_t)s.lo));
+    err = vk_record_access(e->recording, first, s.size, is_write, group);
 out:
     return err;
 }
@@ -155,16 +153,19 @@ out:
 static inline enum err read_array(struct vk_enc *e, uint64_t *addr, const struct arr *a)
 {
     struct buf *b = a->buf;
+    enum err err = ERR_OK;
 
     *addr = 0;
     if (!a->size)
         return ERR_OK;
-    if (e->rehearses || b->home != &be_vulkan)
-        return read_elsewhere(e, addr, a);
+    if (e->recording)
+        return record_array(e, addr, a, false, 0);
+    TRY(vk_enc_resolve(e, &b));
     *addr = b->addr + (uint64_t)a->offset;
     count_bytes(e, b);
     declare_read(e, span(a, b->addr));
-    return ERR_OK;
+out:
+    return err;
 }
 
 static inline enum err write_array(struct vk_enc *e, uint64_t *addr, const struct arr *a,
@@ -175,9 +176,9 @@ static inline enum err write_array(struct vk_enc *e, uint64_t *addr, const struc
         return ERR_OK;
     if (a->buf->home != &be_vulkan)
         return err_set(ERR_RUNTIME, "[vulkan] an output was not given GPU memory");
+    if (e->recording)
+        return record_array(e, addr, a, true, group);
     *addr = a->buf->addr + (uint64_t)a->offset;
-    if (e->rehearses)
-        return ERR_OK;
     count_bytes(e, a->buf);
     declare_write(e, span(a, a->buf->addr), group);
     return ERR_OK;
@@ -215,17 +216,12 @@ enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
     struct buf *b = NULL;
     enum err err = ERR_OK;
 
-    *addr = REHEARSAL_ADDR;
     size = MAX(size, 1u);
-    if (e->rehearses)
-        goto out;
-    if (e->notes) {
-        TRY(vk_notes_scratch(e->notes, addr, size));
-    } else {
-        TRY(vk_buf_alloc(&b, size));
-        *addr = b->addr;
-        TRY(vk_slot_keep(e->slot, b));
-    }
+    if (e->recording)
+        return vk_record_scratch(e->recording, addr, size);
+    TRY(vk_buf_alloc(&b, size));
+    *addr = b->addr;
+    TRY(vk_slot_keep(e->slot, b));
     declare_write(e, (struct hz_range){ *addr, *addr + size }, 0);
 out:
     return err;
@@ -233,8 +229,18 @@ out:
 
 void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size)
 {
-    if (!e->rehearses)
+    if (e->recording)
+        vk_record_read(e->recording, addr, size);
+    else
         declare_read(e, (struct hz_range){ addr, addr + size });
+}
+
+void vk_enc_declare(struct vk_enc *e, struct hz_range r, bool is_write, uint32_t group)
+{
+    if (is_write)
+        declare_write(e, r, group);
+    else
+        declare_read(e, r);
 }
 
 void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size)
@@ -265,51 +271,53 @@ out:
     return err;
 }
 
-enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size)
+enum err vk_enc_put(struct vk_enc *e, uint64_t *addr, const void *data, size_t size)
 {
     struct vk_slot *slot = e->slot;
 
-    *addr = REHEARSAL_ADDR;
-    if (e->rehearses)
-        return ERR_OK;
-    if (e->notes)
-        return vk_notes_args(e->notes, addr, args, size);
     if (!slot->args || slot->args_used + size > slot->args->base.size) {
         enum err err = new_args_chunk(slot, size);
         if (err)
             return err;
     }
-    memcpy((char *)slot->args->map + slot->args_used, args, size);
+    memcpy((char *)slot->args->map + slot->args_used, data, size);
     *addr = slot->args->base.addr + slot->args_used;
     slot->args_used += align_up(size, ARGS_ALIGN);
     return ERR_OK;
 }
 
-enum err vk_enc_args_once(struct vk_enc *e, struct vk_args_memo *memo, uint64_t *addr,
-                          const void *args, size_t size)
+enum err vk_enc_args_as(struct vk_enc *e, uint64_t *addr, const struct vk_args *a)
 {
-    bool is_lasting = !e->rehearses && !e->notes; /* as long as the command */
+    size_t records = MAX(a->records, 1u);
 
-    if (is_lasting && memo->command == e->stamp) {
-        *addr = memo->addr;
-        return ERR_OK;
-    }
-    enum err err = vk_enc_args(e, addr, args, size);
-    if (!err && is_lasting)
-        *memo = (struct vk_args_memo){ e->stamp, *addr };
+    if (e->recording)
+        return vk_record_args(e->recording, addr, a);
+    enum err err = vk_enc_put(e, addr, a->data, a->size);
+    for (size_t i = 0; i < records && !err; i++)
+        vk_enc_absent((char *)e->slot->args->map + (*addr - e->slot->args->base.addr) +
+                          i * (a->size / records),
+                      a->n_addr);
     return err;
 }
 
-void vk_enc_absent(void *block, uint32_t n_addr)
+void vk_enc_absent(void *block, uint32_t n)
 {
     char *at = block;
 
-    for (uint32_t i = 0; i < n_addr; i++, at += sizeof(uint64_t)) {
+    for (uint32_t i = 0; i < n; i++, at += sizeof(uint64_t)) {
         uint64_t addr;
         memcpy(&addr, at, sizeof addr);
         if (!addr)
             memcpy(at, &vk_dev.absent, sizeof addr);
     }
+}
+
+/* Copies of one op have numbers of their own (backend.h), from the other half. */
+uint32_t vk_enc_groups(uint32_t n)
+{
+    static _Atomic uint32_t next;
+
+    return atomic_fetch_add(&next, n + 1) | (uint32_t)1 << 31;
 }
 
 /* ---- dispatch ---- */
@@ -388,27 +396,30 @@ static void end_work(struct vk_enc *e, const char *name, enum variant_id variant
 
 void vk_enc_drop(struct vk_enc *e)
 {
-    if (e->rehearses)
+    if (e->recording) {
+        vk_record_drop(e->recording);
         return;
+    }
     hazard_drop(&e->hazard);
     e->dispatches++; /* what was recorded for this one belongs to no later one */
 }
 
-/* The accesses are declared. */
-static void emit(struct vk_enc *e, const struct vk_note *n)
+void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d)
 {
+    const struct vk_pipe *pipe = d->kernel.pipe;
+
     begin_work(e);
-    if (e->bound != n->pipe->handle) {
-        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, n->pipe->handle);
-        e->bound = n->pipe->handle;
+    if (e->bound != pipe->handle) {
+        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
+        e->bound = pipe->handle;
     }
-    if (n->push_size)
+    if (d->push_size)
         vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            n->push_size, n->push);
+                            d->push_size, d->push);
     if (e->slot->timing.has_each)
         timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
-    vk.CmdDispatch(e->slot->cmd, n->grid.x, n->grid.y, n->grid.z);
-    end_work(e, n->pipe->name, n->variant);
+    vk.CmdDispatch(e->slot->cmd, d->grid.x, d->grid.y, d->grid.z);
+    end_work(e, pipe->name, d->kernel.variant);
 }
 
 enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push, size_t push_size,
@@ -416,30 +427,16 @@ enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push,
 {
     enum err err = check_dispatch(push_size, grid);
 
-    if (e->rehearses)
-        return err;
-    if (err || !grid.x || !grid.y || !grid.z) {
+    /* No pipeline: it is among those that a recording has found missing. */
+    if (err || !grid.x || !grid.y || !grid.z || !k.pipe) {
         vk_enc_drop(e);
         return err;
     }
-    struct vk_note n;
-    n.pipe = k.pipe;
-    n.grid = grid;
-    n.variant = k.variant;
-    n.push_size = (uint32_t)push_size;
-    memcpy(n.push, push, push_size);
-    vk_enc_absent(n.push, k.pipe->n_addr);
-    if (e->notes)
-        vk_notes_add(e->notes, &n, &e->hazard);
-    emit(e, &n);
+    struct vk_dispatch d = { .kernel = k, .grid = grid, .push_size = (uint32_t)push_size };
+    memcpy(d.push, push, push_size);
+    vk_enc_absent(d.push, k.pipe->n_addr);
+    if (e->recording)
+        return vk_record_dispatch(e->recording, &d);
+    vk_enc_emit(e, &d);
     return ERR_OK;
-}
-
-void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_range *ranges)
-{
-    for (uint32_t i = 0; i < n->n_read; i++)
-        declare_read(e, ranges[i]);
-    for (uint32_t i = 0; i < n->n_write; i++)
-        declare_write(e, ranges[n->n_read + i], 0);
-    emit(e, n);
 }

@@ -29,28 +29,28 @@ MUST_CHECK enum err vk_enc_step(struct vk_enc *e, uint64_t *addr, const struct e
 MUST_CHECK enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size);
 /* Declares that the next dispatch reads scratch memory. */
 void vk_enc_scratch_read(struct vk_enc *e, uint64_t addr, size_t size);
-/* Declares that the next dispatch writes memory that the caller keeps alive. */
+/* Declares that the next dispatch writes memory that the caller keeps alive; never in a step. */
 void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size);
 
 /* Arguments: at most 128 bytes travel as push constants. */
 #define VK_PUSH_MAX 128
 /* A larger argument block: copied to memory the GPU reads fast; its address goes into the push
  * constants. Lives until the command retires. Needs no hazard tracking. */
-MUST_CHECK enum err vk_enc_args(struct vk_enc *e, uint64_t *addr, const void *args, size_t size);
-
-/* An argument block begins with n_addr addresses. Those that are 0 become the address of zeros,
- * marked as absent (is_given of common.glsl): a driver may load from an address before it knows
- * whether the kernel wants it, as llvmpipe of Mesa 26 does. vk_enc_dispatch does it for the push
- * constants. */
-void vk_enc_absent(void *block, uint32_t n_addr);
-
-/* As vk_enc_args for arguments that several dispatches share: they are copied once for a command
- * buffer. The memo belongs to these arguments and is zero before they are first used. */
-struct vk_args_memo {
-    uint64_t command, addr;
+struct vk_args {
+    const void *data;
+    size_t size;
+    uint32_t n_addr;  /* device addresses that the block begins with; some may be 0 */
+    uint32_t records; /* 0, or of how many equal parts each begins with so many addresses */
+    bool is_written;  /* by the kernel: nobody else may be given the same copy */
 };
-MUST_CHECK enum err vk_enc_args_once(struct vk_enc *e, struct vk_args_memo *memo, uint64_t *addr,
-                                     const void *args, size_t size);
+/* The rest are the fields of a vk_args. */
+#define vk_enc_args(e, addr, ...) vk_enc_args_as(e, addr, &(struct vk_args){ __VA_ARGS__ })
+MUST_CHECK enum err vk_enc_args_as(struct vk_enc *e, uint64_t *addr, const struct vk_args *a);
+
+/* Addresses that are 0 among the first n of a block become the address of zeros, marked as absent
+ * (is_given of common.glsl): a driver may load from an address before it knows whether the kernel
+ * wants it, as llvmpipe of Mesa 26 does. vk_enc_args and vk_enc_dispatch do it. */
+void vk_enc_absent(void *block, uint32_t n);
 
 struct vk_grid {
     uint32_t x, y, z; /* workgroups */
@@ -63,10 +63,13 @@ struct vk_kernel {
 MUST_CHECK enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push,
                                     size_t push_size, struct vk_grid grid);
 
-/* A dispatch as it was written down (notes.h): declares the ranges, first those that it reads. */
-struct vk_note;
-struct hz_range;
-void vk_enc_repeat(struct vk_enc *e, const struct vk_note *n, const struct hz_range *ranges);
+/* All of a dispatch but its accesses. */
+struct vk_dispatch {
+    struct vk_kernel kernel;
+    struct vk_grid grid;
+    uint32_t push_size;
+    char push[VK_PUSH_MAX];
+};
 
 /* Forgets the reads and writes declared since the last dispatch: there will be none for them. */
 void vk_enc_drop(struct vk_enc *e);

@@ -10,7 +10,7 @@
 #include "backend/vulkan/rt/device.h"
 #include "backend/vulkan/rt/pipe.h"
 #include "backend/vulkan/rt/pipeline_cache.h"
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "base/gate.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -145,17 +145,17 @@ out:
     return err;
 }
 
-/* The rehearsal's part of vk_pipe_get. */
+/* vk_pipe_get for a recording that looks what is missing. */
 static enum err note(const struct vk_pipe **out, const struct vk_pipe_params *p)
 {
     pthread_mutex_lock(&table_lock);
     struct entry *e = find_or_add(p);
-    bool is_missing = e && e->state == ENTRY_NEW;
+    bool is_missing = e && e->state != ENTRY_READY;
     pthread_mutex_unlock(&table_lock);
     if (!e)
         return ERR_NO_MEMORY;
     *out = &e->pipe;
-    return is_missing ? rehearsal_want(p) : ERR_OK;
+    return is_missing ? vk_record_want(vk_recording_now, p) : ERR_OK;
 }
 
 enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p)
@@ -164,7 +164,7 @@ enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p)
 
     if (p->n_spec > VK_MAX_SPEC)
         return err_set(ERR_ARG, "[vulkan] %s has too many specialization constants", p->name);
-    if (rehearsal_is_on())
+    if (vk_recording_now && vk_recording_now->only_looks)
         return note(out, p);
     pthread_mutex_lock(&table_lock);
     struct entry *e = find_or_add(p);

@@ -22,9 +22,9 @@ struct vk_pipe_params {
     uint32_t n_addr;        /* device addresses that the push constants begin with; some may be 0 */
 };
 
-/* Finds or builds. A build holds no lock that other pipelines need. During a rehearsal a pipeline
- * that is not there is only noted, and what *out points to must not be used. Thread-safety: safe.
- */
+/* Finds or builds. A build holds no lock that other pipelines need. While a recording looks
+ * what is missing (recording.h), a pipeline that is not there is only noted, and what *out points
+ * to must not be used. Thread-safety: safe. */
 MUST_CHECK enum err vk_pipe_get(const struct vk_pipe **out, const struct vk_pipe_params *p);
 
 /* Threads that build pipelines at a time. */

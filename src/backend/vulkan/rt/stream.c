@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 
 #include "backend/vulkan/check/record.h"
-#include "backend/vulkan/rt/notes.h"
 #include "base/gate.h"
 
 /* Only ever grows, so it is walked without a lock. */
@@ -89,6 +88,22 @@ static enum err slot_hold(struct vk_slot *slot, const struct strm *strm, struct 
     return ERR_OK;
 }
 
+enum err vk_enc_use(struct vk_enc *e, struct buf *b)
+{
+    struct vk_strm *s = (struct vk_strm *)((char *)e - offsetof(struct vk_strm, enc));
+    struct vk_buf *v = vk_buf_of(b);
+    enum err err = ERR_OK;
+
+    if (is_held(b, e->stamp))
+        return ERR_OK;
+    TRY(slot_hold(e->slot, atomic_load(&s->strm), b));
+    note_held(b, e->stamp);
+    if (atomic_exchange_explicit(&v->seen, e->stamp, memory_order_relaxed) != e->stamp)
+        e->bytes += b->size;
+out:
+    return err;
+}
+
 /* Nothing is open: the newest commit is the last that can use them. */
 static enum err hold_in_newest(struct strm *strm, struct buf *const *bufs, size_t n)
 {
@@ -107,10 +122,8 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
     struct vk_strm *s = vk_strm_of(strm);
     enum err err = ERR_OK;
 
-    if (s->enc.rehearses)
+    if (s->enc.recording) /* it keeps what it uses when it runs */
         return ERR_OK;
-    if (s->enc.notes)
-        vk_notes_keep(s->enc.notes, bufs, n);
     if (!s->enc.slot)
         return hold_in_newest(strm, bufs, n);
     for (size_t i = 0; i < n; i++) /* open: nobody else touches it */

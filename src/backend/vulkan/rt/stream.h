@@ -64,14 +64,13 @@ struct vk_slot {
 struct vk_enc {
     struct vk_slot *slot; /* open command buffer, NULL if none */
     VkPipeline bound;
-    struct hazard hazard;   /* accesses since the last barrier, over command buffers */
-    uint64_t dispatches;    /* since the stream was made */
-    int ops;                /* dispatches in the open command buffer */
-    size_t bytes;           /* of the buffers it touches, each counted once */
-    uint64_t stamp;         /* marks the buffers counted */
-    bool rehearses;         /* nothing is encoded (rehearsal.h) */
-    struct be_notes *notes; /* dispatches are written down (notes.h), or NULL */
-    struct vk_turns *turns; /* rope.c's, from its first use on */
+    struct hazard hazard;           /* accesses since the last barrier, over command buffers */
+    uint64_t dispatches;            /* since the stream was made */
+    int ops;                        /* dispatches in the open command buffer */
+    size_t bytes;                   /* of the buffers it touches, each counted once */
+    uint64_t stamp;                 /* marks the buffers counted */
+    struct be_recording *recording; /* of a step that is being recorded, or NULL */
+    struct vk_turns *turns;         /* rope.c's, from its first use on */
 };
 
 struct vk_strm {
@@ -137,6 +136,20 @@ void vk_strm_wait_slot(struct vk_strm *s, uint64_t ticket);
 void vk_enc_forget(struct vk_enc *e);
 /* The next dispatch comes after everything before it in the queue, other streams included. */
 void vk_enc_order(struct vk_enc *e);
+
+/* ---- for recordings that run ---- */
+
+/* The buffer that the GPU reads in place of *b: its own copy of one that lives on the host. */
+MUST_CHECK enum err vk_enc_resolve(struct vk_enc *e, struct buf **b);
+/* The next dispatch uses the buffer, which the open command buffer keeps and counts, once. */
+MUST_CHECK enum err vk_enc_use(struct vk_enc *e, struct buf *b);
+void vk_enc_declare(struct vk_enc *e, struct hz_range r, bool is_write, uint32_t group);
+/* Copies an argument block; its address is good for the open command buffer. */
+MUST_CHECK enum err vk_enc_put(struct vk_enc *e, uint64_t *addr, const void *data, size_t size);
+/* A number such that it and the n behind it are groups that nobody else uses. */
+uint32_t vk_enc_groups(uint32_t n);
+/* The accesses are declared. */
+void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d);
 
 /* For the hazard checker: what follows comes after ev, in one of the ways WAIT, QUEUED, OVER. */
 void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind how);

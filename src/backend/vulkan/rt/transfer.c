@@ -4,7 +4,7 @@
 
 #include "backend/vulkan/rt/alloc.h"
 #include "backend/vulkan/rt/device.h"
-#include "backend/vulkan/rt/rehearsal.h"
+#include "backend/vulkan/rt/recording.h"
 #include "base/mem.h"
 #include "base/stat.h"
 #include "base/trace.h"
@@ -178,8 +178,8 @@ enum err vk_buf_fill(struct buf *b, size_t size, be_fill_fn fn, void *arg)
 {
     struct vk_buf *dst = vk_buf_of(b);
 
-    if (rehearsal_owns(b))
-        return ERR_OK;
+    if (buf_is_place(b))
+        return err_set(ERR_RUNTIME, "[vulkan] the host writes nothing while a step is recorded");
     stat_add(STAT_BYTES_UPLOADED, size);
     if (vk_alloc_strategy() == VK_STAGED)
         return fill_staged(dst, size, fn, arg);
@@ -270,8 +270,8 @@ enum err vk_buf_mirror(struct buf **out, struct buf *src, struct span want)
     bool to_host = src->home == &be_vulkan;
     struct buf *made = NULL;
 
-    if (rehearsal_is_on())
-        return err_set(ERR_UNSUPPORTED, "[vulkan] values are not there during a rehearsal");
+    if (vk_recording_now)
+        return err_set(ERR_UNSUPPORTED, "[vulkan] values are not there while a step is recorded");
     enum err err = to_host ? mirror_to_host(&made, src, want) : mirror_to_gpu(&made, src);
 
     if (err)

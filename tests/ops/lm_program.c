@@ -1,5 +1,6 @@
-/* Graphs that are run again: the same bits as graphs built anew, and who gets whose memory. */
-#include "eval/replay.h"
+/* Graphs that are built once and called: the same bits as graphs built anew, and who gets whose
+ * memory. */
+#include "eval/program.h"
 
 #include "eval/wait.h"
 #include "support/gpu.h"
@@ -38,7 +39,6 @@ struct step {
     struct arr *in[IN];  /* x, keys, values */
     struct arr *out[IN]; /* y, keys, values */
     struct arr *matrix;
-    struct arr *inner; /* the attention's result, borrowed from the graph */
 };
 
 static void step_fini(struct step *s)
@@ -68,7 +68,6 @@ static enum err build(struct step *s, struct lm_moves *moves, int position, stru
         y = g_sdpa(&g,
                    &(struct ops_sdpa){
                        .q = q, .k = all.keys, .v = all.values, .scale = 0.125f, .mask_mode = "" });
-    s->inner = y;
     graph_keep(&g, &s->out[0], g_matmul(&g, g_matmul(&g, y, s->matrix), s->matrix));
     s->out[1] = layer.keys;
     s->out[2] = layer.values;
@@ -79,25 +78,51 @@ static enum err build(struct step *s, struct lm_moves *moves, int position, stru
     return graph_end(&g);
 }
 
-static enum err make_replay(struct replay **r, struct step *like, int position, struct strm *strm)
+static enum err make_program(struct program **p, const struct step *like, int position,
+                             struct strm *strm)
 {
     struct step s = { .matrix = arr_ref(like->matrix) };
     struct lm_moves moves = { 0 };
     enum err err = ERR_OK;
 
     for (int i = 0; i < IN; i++)
-        TRY(replay_placeholder(&s.in[i], like->in[i], strm));
+        TRY(program_placeholder(&s.in[i], like->in[i]));
     TRY(build(&s, &moves, position, strm));
-    err = replay_new(r, &(struct replay_params){ .in = s.in,
-                                                 .n_in = IN,
-                                                 .out = s.out,
-                                                 .n_out = IN,
-                                                 .move = moves.v,
-                                                 .n_moves = moves.n });
-    like->inner = s.inner;
+    err = program_new(p, &(struct program_params){ .in = s.in,
+                                                   .n_in = IN,
+                                                   .out = s.out,
+                                                   .n_out = IN,
+                                                   .move = moves.v,
+                                                   .n_moves = moves.n });
 out:
     step_fini(&s);
     VEC_FINI(&moves);
+    return err;
+}
+
+/* A program of one input and one result. */
+static struct program *program_of(struct arr *place, struct arr *out, const struct lm_moves *moves)
+{
+    struct program *p = NULL;
+
+    assert_ok(program_new(&p, &(struct program_params){ .in = &place,
+                                                        .n_in = 1,
+                                                        .out = &out,
+                                                        .n_out = 1,
+                                                        .move = moves ? moves->v : NULL,
+                                                        .n_moves = moves ? moves->n : 0 }));
+    return p;
+}
+
+/* Calls p, so many positions further on, and begins to evaluate the n results. */
+static enum err run(struct program *p, struct arr **in, struct arr **out, size_t n, int by)
+{
+    enum err err;
+
+    program_advance(p, by);
+    TRY(program_call(p, in, out));
+    err = eval_arrays(out, n, true);
+out:
     return err;
 }
 
@@ -133,78 +158,116 @@ static void go_on(struct step *s, struct rng *r)
 
 /* ---- tests ---- */
 
-/* Positions one after the other, a jump, and a way back. In between the storage of an inner array
- * goes, so that a step that was encoded as before has to look again. */
+/* A program and graphs built anew, side by side on equal inputs. */
+struct pair {
+    struct step called, built;
+    struct program *p;
+};
+
+static void pair_begin(struct pair *p, uint64_t seed, struct strm *strm)
+{
+    *p = (struct pair){ 0 };
+    make_inputs(&p->called, &(struct rng){ seed });
+    make_inputs(&p->built, &(struct rng){ seed });
+    assert_ok(make_program(&p->p, &p->called, FIRST, strm));
+}
+
+static void pair_end(struct pair *p)
+{
+    step_fini(&p->called);
+    step_fini(&p->built);
+    program_destroy(&p->p);
+}
+
+static void assert_same_results(struct pair *p)
+{
+    for (int k = 0; k < IN; k++)
+        assert_same(p->called.out[k], p->built.out[k]);
+}
+
+/* Positions one after the other, a jump, and a way back. The caches are the caller's bytes in the
+ * first call and the program's from the second one on: after these two nothing is recorded. */
 static void check_positions(struct strm *strm)
 {
     static const int positions[] = { 3, 4, 5, 6, 11, 12, 2, 3, 23 };
-    struct step replayed = { 0 }, built = { 0 };
-    struct replay *r = NULL;
+    struct pair p;
     struct arr *first = NULL, *want_first = NULL;
-    struct buf *taken = NULL; /* so that it does not come back */
-    uint64_t repeated[ARRAY_LEN(positions)];
+    uint64_t recordings = 0, hits = 0, dispatches = stat_get(STAT_DISPATCHES);
     int at = FIRST;
 
-    make_inputs(&replayed, &(struct rng){ 1 });
-    make_inputs(&built, &(struct rng){ 1 });
-    assert_ok(make_replay(&r, &replayed, FIRST, strm));
-    uint64_t replays = stat_get(STAT_REPLAYS), dispatches = stat_get(STAT_DISPATCHES);
+    pair_begin(&p, 1, strm);
     for (size_t i = 0; i < ARRAY_LEN(positions); i++) {
-        if (i == 6) {
-            taken = buf_ref(replayed.inner->buf);
-            arr_give_back(replayed.inner);
-        }
-        repeated[i] = stat_get(STAT_REPEATED_STEPS);
-        assert_ok(replay_run(r, replayed.in, replayed.out, positions[i] - at));
-        repeated[i] = stat_get(STAT_REPEATED_STEPS) - repeated[i];
+        uint64_t recordings_before = stat_get(STAT_RECORDINGS);
+        uint64_t hits_before = stat_get(STAT_RECORDING_HITS);
+        assert_ok(run(p.p, p.called.in, p.called.out, IN, positions[i] - at));
+        recordings += i < 2 ? 0 : stat_get(STAT_RECORDINGS) - recordings_before;
+        hits += i < 2 ? 0 : stat_get(STAT_RECORDING_HITS) - hits_before;
         at = positions[i];
-        assert_ok(eval_arrays(replayed.out, IN, false));
-        assert_ok(build(&built, NULL, at, strm));
-        assert_ok(eval_arrays(built.out, IN, false));
-        for (int k = 0; k < IN; k++)
-            assert_same(replayed.out[k], built.out[k]);
+        assert_ok(build(&p.built, NULL, at, strm));
+        assert_ok(eval_arrays(p.built.out, IN, false));
+        assert_same_results(&p);
         if (i == 0) {
-            first = arr_ref(replayed.out[0]);
-            want_first = arr_ref(built.out[0]);
+            first = arr_ref(p.called.out[0]);
+            want_first = arr_ref(p.built.out[0]);
         }
-        go_on(&replayed, &(struct rng){ i });
-        go_on(&built, &(struct rng){ i });
+        go_on(&p.called, &(struct rng){ i });
+        go_on(&p.built, &(struct rng){ i });
     }
-    assert_int_equal(stat_get(STAT_REPLAYS) - replays, ARRAY_LEN(positions));
-    if (strm->be->notes_new) {
-        assert_int_equal(repeated[2], 0);
-        assert_true(repeated[3] > 0 && repeated[5] == repeated[3] && repeated[6] < repeated[5]);
-    }
-    if (strm->dev.type == DEV_GPU)
+    if (strm->dev.type == DEV_GPU) {
+        assert_int_equal(recordings, 0);
+        assert_int_equal(hits, ARRAY_LEN(positions) - 2);
         assert_true(stat_get(STAT_DISPATCHES) > dispatches);
-    assert_same(first, want_first); /* later runs left it alone */
+    }
+    assert_same(first, want_first); /* later calls left it alone */
     arr_unref(&first);
     arr_unref(&want_first);
-    buf_unref(&taken);
-    step_fini(&replayed);
-    step_fini(&built);
-    replay_destroy(&r);
+    pair_end(&p);
+}
+
+/* Calls that read what others make are one graph. */
+static void check_calls_in_a_row(struct strm *strm)
+{
+    struct pair p;
+    struct arr *y[6];
+
+    pair_begin(&p, 6, strm);
+    for (size_t i = 0; i < ARRAY_LEN(y); i++) {
+        program_advance(p.p, i > 0);
+        assert_ok(program_call(p.p, p.called.in, p.called.out));
+        y[i] = arr_ref(p.called.out[0]);
+        go_on(&p.called, &(struct rng){ i });
+    }
+    assert_ok(eval_arrays(y, ARRAY_LEN(y), false));
+    for (size_t i = 0; i < ARRAY_LEN(y); i++) {
+        assert_ok(build(&p.built, NULL, FIRST + (int)i, strm));
+        assert_same(y[i], p.built.out[0]);
+        go_on(&p.built, &(struct rng){ i });
+        arr_unref(&y[i]);
+    }
+    for (int k = 1; k < IN; k++)
+        assert_same(p.called.in[k], p.built.in[k]);
+    pair_end(&p);
 }
 
 /* A cache that nobody else holds is written in place; one that somebody holds is not. */
 static void check_memory(struct strm *strm)
 {
     struct step s = { 0 };
-    struct replay *r = NULL;
+    struct program *p = NULL;
 
     make_inputs(&s, &(struct rng){ 2 });
-    assert_ok(make_replay(&r, &s, FIRST, strm));
-    assert_ok(replay_run(r, s.in, s.out, 0)); /* brings the bytes to the device */
+    assert_ok(make_program(&p, &s, FIRST, strm));
+    assert_ok(run(p, s.in, s.out, IN, 0)); /* brings the bytes to the device */
     go_on(&s, &(struct rng){ 3 });
     const struct buf *keys = s.in[1]->buf, *values = s.in[2]->buf;
     struct arr *held = arr_ref(s.in[2]);
-    assert_ok(replay_run(r, s.in, s.out, 1));
+    assert_ok(run(p, s.in, s.out, IN, 1));
     assert_ptr_equal(s.out[1]->buf, keys);
     assert_ptr_not_equal(s.out[2]->buf, values);
     go_on(&s, &(struct rng){ 4 });
     /* The work is in flight when everything goes. */
-    assert_ok(replay_run(r, s.in, s.out, 1));
-    replay_destroy(&r);
+    assert_ok(run(p, s.in, s.out, IN, 1));
+    program_destroy(&p);
     assert_ok(eval_arrays(s.out, IN, true));
     arr_unref(&held);
     step_fini(&s);
@@ -215,29 +278,27 @@ static void check_memory(struct strm *strm)
 static void check_constants(struct strm *strm)
 {
     struct arr *x = NULL, *place = NULL, *constant = NULL, *y = NULL, *out = NULL;
-    struct replay *r = NULL;
-    const void *p;
+    const void *host;
 
     assert_ok(arr_new_number(&x, 1, DT_FLOAT32));
-    assert_ok(replay_placeholder(&place, x, strm));
+    assert_ok(program_placeholder(&place, x));
     assert_ok(arr_new_number(&constant, 5, DT_FLOAT32));
     assert_ok(ops_unary(&y, OP_NEGATIVE, constant, strm));
     arr_unref(&constant);
     assert_ok(ops_binary(&out, OP_ADD, y, place, strm));
     arr_unref(&y);
-    assert_ok(replay_new(
-        &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
+    struct program *p = program_of(place, out, NULL);
     arr_unref(&place);
     arr_unref(&out);
     for (int i = 0; i < 3; i++) {
         struct arr *in = arr_ref(x);
-        assert_ok(replay_run(r, &in, &out, 0));
-        assert_ok(arr_host(&p, out));
-        assert_true(*(const float *)p == -4);
+        assert_ok(run(p, &in, &out, 1, 0));
+        assert_ok(arr_host(&host, out));
+        assert_true(*(const float *)host == -4);
         arr_unref(&out);
     }
     arr_unref(&x);
-    replay_destroy(&r);
+    program_destroy(&p);
 }
 
 static void test_runs(void **state)
@@ -245,6 +306,7 @@ static void test_runs(void **state)
     (void)state;
     for (int i = 0; i < n_streams; i++) {
         check_positions(streams[i]);
+        check_calls_in_a_row(streams[i]);
         check_memory(streams[i]);
         check_constants(streams[i]);
     }
@@ -254,32 +316,30 @@ static void test_runs(void **state)
 static void test_other_stream(void **state)
 {
     struct arr *x = NULL, *slow = NULL, *place = NULL, *out = NULL;
-    struct replay *r = NULL;
-    const void *p;
+    const void *host;
 
     (void)state;
     for (int i = 0; i < n_streams; i++) {
         struct strm *other = streams[n_streams - 1 - i];
         assert_ok(arr_new_number(&x, 2, DT_FLOAT32));
-        assert_ok(replay_placeholder(&place, x, streams[i]));
+        assert_ok(program_placeholder(&place, x));
         assert_ok(ops_unary(&out, OP_SQUARE, place, streams[i]));
-        assert_ok(replay_new(
-            &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
+        struct program *p = program_of(place, out, NULL);
         arr_unref(&out);
         arr_unref(&place);
         assert_ok(ops_unary(&slow, OP_NEGATIVE, x, other));
         assert_ok(eval_arrays(&slow, 1, true));
-        assert_ok(replay_run(r, &slow, &out, 0));
+        assert_ok(run(p, &slow, &out, 1, 0));
         assert_null(slow);
-        assert_ok(arr_host(&p, out));
-        assert_true(*(const float *)p == 4);
+        assert_ok(arr_host(&host, out));
+        assert_true(*(const float *)host == 4);
         arr_unref(&out);
         arr_unref(&x);
-        replay_destroy(&r);
+        program_destroy(&p);
     }
 }
 
-/* ---- what could go wrong when steps are encoded as before ---- */
+/* ---- what could go wrong when a run is encoded as before ---- */
 
 /* A matrix on the stream's device. */
 static struct arr *device_array(struct rng *r, const int32_t *shape, size_t ndim, struct strm *s)
@@ -309,23 +369,17 @@ static struct arr *graph_of(graph_fn fn, struct lm_moves *moves, struct arr *x,
     return out;
 }
 
-/* Runs fn with x[i] at n = 3 + i, built anew and replayed. other: arrays made after every run, of
+/* Runs fn with x[i] at n = 3 + i, built anew and called. other: arrays made after every run, of
  * which nobody else may write a byte. */
 static void check_same(graph_fn fn, struct arr *const *x, int n_runs, struct arr *constant,
                        struct strm *s)
 {
     struct arr *place = NULL, *other[32] = { 0 };
     struct lm_moves moves = { 0 };
-    struct replay *r = NULL;
 
-    assert_ok(replay_placeholder(&place, x[0], s));
+    assert_ok(program_placeholder(&place, x[0]));
     struct arr *out = graph_of(fn, &moves, place, constant, 3, s);
-    assert_ok(replay_new(&r, &(struct replay_params){ .in = &place,
-                                                      .n_in = 1,
-                                                      .out = &out,
-                                                      .n_out = 1,
-                                                      .move = moves.v,
-                                                      .n_moves = moves.n }));
+    struct program *p = program_of(place, out, &moves);
     arr_unref(&place);
     arr_unref(&out);
     VEC_FINI(&moves);
@@ -334,8 +388,7 @@ static void check_same(graph_fn fn, struct arr *const *x, int n_runs, struct arr
         struct arr *want = graph_of(fn, &moves, x[i], constant, 3 + i, s);
         VEC_FINI(&moves);
         assert_ok(eval_arrays(&want, 1, false));
-        assert_ok(replay_run(r, &in, &got, i > 0));
-        assert_ok(eval_arrays(&got, 1, false));
+        assert_ok(run(p, &in, &got, 1, i > 0));
         assert_same(got, want);
         for (int k = 4 * i; k < 4 * i + 4; k++)
             other[k] = device_array(&(struct rng){ (uint64_t)k }, SHAPE(32, 32), s);
@@ -348,7 +401,7 @@ static void check_same(graph_fn fn, struct arr *const *x, int n_runs, struct arr
         arr_unref(&want);
         arr_unref(&other[k]);
     }
-    replay_destroy(&r);
+    program_destroy(&p);
 }
 
 static struct arr *attend_to_constant(struct lm_graph *g, struct arr *x, struct arr *all, int n)
@@ -415,16 +468,16 @@ static void check_held_input(struct strm *s)
     struct rng rng = { 12 };
     struct arr *matrix = device_array(&rng, SHAPE(64, 64), s), *place[2] = { NULL, NULL };
     struct arr *out = NULL, *result = NULL, *want = NULL;
-    struct replay *r = NULL;
+    struct program *p = NULL;
     struct lm_graph g;
 
     for (int k = 0; k < 2; k++)
-        assert_ok(replay_placeholder(&place[k], matrix, s));
+        assert_ok(program_placeholder(&place[k], matrix));
     graph_begin(&g, s);
     graph_keep(&g, &out, g_binary(&g, OP_ADD, place[0], g_matmul(&g, place[1], matrix)));
     assert_ok(graph_end(&g));
-    assert_ok(
-        replay_new(&r, &(struct replay_params){ .in = place, .n_in = 2, .out = &out, .n_out = 1 }));
+    assert_ok(program_new(
+        &p, &(struct program_params){ .in = place, .n_in = 2, .out = &out, .n_out = 1 }));
     arr_unref(&place[0]);
     arr_unref(&place[1]);
     arr_unref(&out);
@@ -432,8 +485,7 @@ static void check_held_input(struct strm *s)
         struct arr *in[] = { device_array(&rng, SHAPE(64, 64), s),
                              device_array(&rng, SHAPE(64, 64), s) };
         struct arr *held = i == 3 ? arr_ref(in[0]) : NULL;
-        assert_ok(replay_run(r, in, &out, 0));
-        assert_ok(eval_arrays(&out, 1, false));
+        assert_ok(run(p, in, &out, 1, 0));
         if (i == 3) {
             result = arr_ref(out);
             assert_ok(ops_unary(&want, OP_NEGATIVE, result, s));
@@ -448,7 +500,7 @@ static void check_held_input(struct strm *s)
     arr_unref(&result);
     arr_unref(&want);
     arr_unref(&matrix);
-    replay_destroy(&r);
+    program_destroy(&p);
 }
 
 static void test_steady(void **state)
@@ -469,7 +521,6 @@ static void test_late_constant(void **state)
         struct rng rng = { 13 };
         struct arr *a = random_array(&rng, SHAPE(300, 300)), *late = NULL, *place = NULL;
         struct arr *out = NULL, *got = NULL, *one = NULL;
-        struct replay *r = NULL;
         struct lm_graph g;
 
         graph_begin(&g, other);
@@ -480,77 +531,140 @@ static void test_late_constant(void **state)
         assert_ok(graph_end(&g));
         assert_ok(eval_arrays(&late, 1, true));
         assert_ok(arr_new_number(&one, 0, DT_FLOAT32));
-        assert_ok(replay_placeholder(&place, one, s));
+        assert_ok(program_placeholder(&place, one));
         assert_ok(ops_binary(&out, OP_ADD, late, place, s));
-        assert_ok(replay_new(
-            &r, &(struct replay_params){ .in = &place, .n_in = 1, .out = &out, .n_out = 1 }));
-        assert_ok(replay_run(r, &one, &got, 0));
-        assert_ok(eval_arrays(&got, 1, false));
+        struct program *p = program_of(place, out, NULL);
+        assert_ok(run(p, &one, &got, 1, 0));
         assert_same(got, late);
         arr_unref(&a);
         arr_unref(&late);
         arr_unref(&place);
         arr_unref(&out);
         arr_unref(&got);
-        replay_destroy(&r);
+        program_destroy(&p);
     }
 }
 
 /* ---- what cannot be ---- */
 
-/* At the last position all of the cache is used: the update moves in place of a slice, too. */
+/* At the last position all of the cache is used, without a slice: what moves is an update that is
+ * named already. */
 static void test_last_position(void **state)
 {
     (void)state;
     for (int i = 0; i < n_streams; i++) {
         struct step s = { 0 };
-        struct replay *r = NULL;
+        struct program *p = NULL;
 
         make_inputs(&s, &(struct rng){ 14 });
-        assert_fails(ERR_ARG, make_replay(&r, &s, ROOM - 1, streams[i]));
+        assert_fails(ERR_ARG, make_program(&p, &s, ROOM - 1, streams[i]));
+        assert_null(p);
         step_fini(&s);
     }
 }
 
+/* What is wrong is said when the program is made. */
+static void check_refusals(struct strm *s)
+{
+    struct arr *x = NULL, *place = NULL, *unused = NULL, *y = NULL, *sum = NULL;
+    struct program *p = NULL;
+    struct lm_graph g;
+
+    assert_ok(arr_new_number(&x, 1, DT_FLOAT32));
+    assert_ok(program_placeholder(&unused, x));
+    arr_unref(&x);
+    x = random_array(&(struct rng){ 5 }, SHAPE(1, 1, 8, 4));
+    assert_ok(program_placeholder(&place, x));
+    graph_begin(&g, s);
+    struct arr *part = g_slice(&g, place, 2, 0, 3);
+    graph_keep(&g, &y, g_scale(&g, part, 2));
+    struct program_params q = { .in = &place, .n_in = 1, .out = &y, .n_out = 1, .n_moves = 1 };
+    q.move = &(struct program_move){ part, 2 };
+    assert_fails(ERR_UNSUPPORTED, program_new(&p, &q)); /* the product's shape would change */
+    q.move = &(struct program_move){ y, 2 };
+    assert_fails(ERR_ARG, program_new(&p, &q)); /* it has no position */
+    q.move = (struct program_move[]){ { part, 2 }, { part, 2 } };
+    q.n_moves = 2;
+    assert_fails(ERR_ARG, program_new(&p, &q)); /* twice */
+    q.n_moves = 0;
+    q.in = &unused;
+    assert_fails(ERR_ARG, program_new(&p, &q)); /* nothing reads it */
+    q.in = &place;
+    graph_keep(&g, &sum, g_binary(&g, OP_ADD, y, unused));
+    q.out = &sum;
+    assert_fails(ERR_ARG, program_new(&p, &q)); /* nobody names the other placeholder */
+    assert_null(p);
+    assert_ok(graph_end(&g));
+    arr_unref(&x);
+    arr_unref(&place);
+    arr_unref(&unused);
+    arr_unref(&y);
+    arr_unref(&sum);
+}
+
+/* An input of another shape or dtype stays the caller's. */
+static void check_other_inputs(struct strm *s)
+{
+    struct rng rng = { 15 };
+    struct arr *x = random_array(&rng, SHAPE(8, 4)), *place = NULL, *y = NULL, *out = NULL;
+    struct arr *other[] = { random_array(&rng, SHAPE(8, 5)), random_array(&rng, SHAPE(32)), NULL };
+
+    assert_ok(program_placeholder(&place, x));
+    assert_ok(ops_unary(&y, OP_EXP, place, s));
+    struct program *p = program_of(place, y, NULL);
+    assert_ok(ops_astype(&other[2], x, DT_INT32, s));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++) {
+        struct arr *in = other[i];
+        assert_fails(ERR_ARG, program_call(p, &in, &out));
+        assert_ptr_equal(in, other[i]);
+        assert_null(out);
+        arr_unref(&other[i]);
+    }
+    assert_ok(run(p, &x, &out, 1, 0));
+    assert_null(x);
+    arr_unref(&place);
+    arr_unref(&y);
+    arr_unref(&out);
+    program_destroy(&p);
+}
+
 static void test_refusals(void **state)
 {
-    struct arr *x = NULL, *place = NULL, *unused = NULL, *y = NULL;
-    struct replay *r = NULL;
-    struct rng rng = { 5 };
-
     (void)state;
     for (int i = 0; i < n_streams; i++) {
-        struct strm *s = streams[i];
-        struct lm_graph g;
-        x = random_array(&rng, SHAPE(1, 1, 8, 4));
-        assert_ok(replay_placeholder(&place, x, s));
-        assert_ok(replay_placeholder(&unused, x, s));
-        graph_begin(&g, s);
-        struct arr *part = g_slice(&g, place, 2, 0, 3);
-        graph_keep(&g, &y, g_scale(&g, part, 2));
-        struct replay_params p = { .in = &place, .n_in = 1, .out = &y, .n_out = 1, .n_moves = 1 };
-        p.move = &(struct replay_move){ part, 2 };
-        assert_fails(ERR_UNSUPPORTED, replay_new(&r, &p)); /* the product's shape would change */
-        p.move = &(struct replay_move){ y, 2 };
-        assert_fails(ERR_ARG, replay_new(&r, &p)); /* it has no position */
-        p.n_moves = 0;
-        p.in = &unused;
-        assert_fails(ERR_ARG, replay_new(&r, &p));
-        p.in = &place;
-        p.out = &x;
-        assert_fails(ERR_UNSUPPORTED, replay_new(&r, &p)); /* nothing to run */
-        p.out = &y;
-        assert_ok(graph_end(&g));
-        assert_ok(replay_new(&r, &p));
-        arr_unref(&place);
-        arr_unref(&unused);
-        arr_unref(&y);
-        arr_unref(&x);
-        x = random_array(&rng, SHAPE(1, 1, 8, 5));
-        assert_fails(ERR_ARG, replay_run(r, &x, &y, 0));
-        assert_null(x);
-        replay_destroy(&r);
+        check_refusals(streams[i]);
+        check_other_inputs(streams[i]);
     }
+}
+
+/* Makes and runs a program with the n-th allocation failing; true if there were not as many. */
+static bool try_without_memory(size_t n, struct strm *strm)
+{
+    struct step s = { 0 };
+    struct program *p = NULL;
+    bool is_called = false;
+
+    make_inputs(&s, &(struct rng){ n });
+    mem_fail_after(n);
+    enum err err = make_program(&p, &s, FIRST, strm);
+    if (!err) {
+        program_advance(p, 1);
+        err = program_call(p, s.in, s.out);
+        is_called = !err;
+    }
+    for (int i = 0; i < IN; i++) {
+        assert_true(is_called ? !s.in[i] && s.out[i] : s.in[i] && !s.out[i]);
+        assert_true(is_called || ref_get(&s.in[i]->rc) == 1);
+    }
+    if (is_called)
+        err = eval_arrays(s.out, IN, true);
+    enum err later = strm_synchronize(strm); /* of a task on the CPU */
+    mem_fail_after(0);
+    assert_true(!err || err == ERR_NO_MEMORY);
+    assert_true(!later || later == ERR_NO_MEMORY);
+    program_destroy(&p);
+    step_fini(&s);
+    return !err && !later;
 }
 
 /* Every allocation may fail: the error is reported, and everything goes. */
@@ -558,22 +672,8 @@ static void test_no_memory(void **state)
 {
     (void)state;
     for (int i = 0; i < n_streams; i++)
-        for (size_t n = 1, done = 0; !done; n++) {
-            struct step s = { 0 };
-            struct replay *r = NULL;
-
-            make_inputs(&s, &(struct rng){ n });
-            mem_fail_after(n);
-            enum err err = make_replay(&r, &s, FIRST, streams[i]);
-            if (!err)
-                err = replay_run(r, s.in, s.out, 1);
-            enum err later = strm_synchronize(streams[i]); /* of a task on the CPU */
-            mem_fail_after(0);
-            done = !err && !later;
-            assert_true(done || err == ERR_NO_MEMORY || later == ERR_NO_MEMORY);
-            replay_destroy(&r);
-            step_fini(&s);
-        }
+        for (size_t n = 1; !try_without_memory(n, streams[i]); n++)
+            assert_true(n < 10000);
 }
 
 static int setup(void **state)
