@@ -10,8 +10,9 @@ import re
 import subprocess
 import sys
 
-# Other people's programs, and builds within the build with checks of their own.
-LEFT_OUT = {"toolchain", "CMakeFiles", "asan", "tsan", "fuzz", "smollm2", "tokenizers"}
+# Other people's programs and libraries, and builds within the build with checks of their own.
+LEFT_OUT = {"toolchain", "drivers", "sysroot", "CMakeFiles", "asan", "tsan", "fuzz", "smollm2",
+            "tokenizers"}
 
 
 def elf_files(folder):
