@@ -87,6 +87,22 @@ static void test_limits_of_every_number(void **state)
     }
 }
 
+/* Numbers that crashed, hung or gave empty answers, whatever the table of limits says. */
+static void test_numbers_that_did_harm(void **state)
+{
+    (void)state;
+    check_refused("qwen3_moe", "\"decoder_sparse_step\": 0", "decoder_sparse_step: 0");
+    check_refused("qwen3_moe", "\"num_experts_per_tok\": 0", "num_experts_per_tok: 0");
+    check_refused("llama", "\"num_hidden_layers\": 20000000", "num_hidden_layers: 20000000");
+    check_refused("llama", "\"num_attention_heads\": 0", "num_attention_heads: 0");
+    check_refused("llama", "\"num_key_value_heads\": 0", "num_key_value_heads: 0");
+    check_refused("llama", "\"head_dim\": 2147483646", "head_dim: 2147483646");
+    check_refused("llama", "\"rms_norm_eps\": -1e300", "rms_norm_eps: -1e+300");
+    check_refused("llama", "\"rope_theta\": 0", "rope_theta: 0");
+    check_refused("llama", "\"rope_theta\": -1e4", "rope_theta: -10000");
+    check_refused("llama", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor: 0");
+}
+
 static void test_numbers_that_do_not_go_together(void **state)
 {
     (void)state;
@@ -318,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_of_every_number),
+        cmocka_unit_test(test_numbers_that_did_harm),
         cmocka_unit_test(test_numbers_that_do_not_go_together),
         cmocka_unit_test(test_what_is_worked_out),
         cmocka_unit_test(test_entries_that_are_refused),
