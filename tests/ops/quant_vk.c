@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "backend/backend.h"
+#include "backend/vulkan/ops/epilogue.h"
 #include "backend/vulkan/ops/qmm.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
@@ -422,6 +423,32 @@ static struct arr *binary(enum op_id op, struct arr *a, struct arr *b)
     return r;
 }
 
+/* a + b. */
+static const struct fx add_program = { .n_in = 2,
+                                       .n_ins = 1,
+                                       .n_out = 1,
+                                       .out = { 2 },
+                                       .ins = { { .op = OP_ADD, .n_args = 2, .arg = { 0, 1 } } } };
+/* a * sigmoid(a) * b. */
+static const struct fx silu_program = { .n_in = 2,
+                                        .n_ins = 3,
+                                        .n_out = 1,
+                                        .out = { 4 },
+                                        .ins = {
+                                            { .op = OP_SIGMOID, .n_args = 1, .arg = { 0 } },
+                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 0, 2 } },
+                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 3, 1 } } } };
+
+static struct fx program_of(const struct fx *f, enum dtype t)
+{
+    struct fx own = *f;
+
+    own.in_dtype[0] = own.in_dtype[1] = (uint8_t)t;
+    for (int i = 0; i < own.n_ins; i++)
+        own.ins[i].dtype = (uint8_t)t;
+    return own;
+}
+
 static void test_residual(void **state)
 {
     struct quant_params q = { 32, 8, QUANT_AFFINE };
@@ -433,8 +460,10 @@ static void test_residual(void **state)
         struct packed p;
         packed_init(&p, &q, 50, 96, types[k]);
         struct vk_qmv v = merged(x, &p, &out, 1);
-        v.epilogue = VK_QMV_ADD;
-        v.residual = residual;
+        struct fx fx = program_of(&add_program, types[k]);
+        struct vk_epilogue add;
+        assert_int_equal(vk_epilogue_init(&add, &fx, 1, &residual, out), GROUP_TAKEN);
+        v.epilogue = &add;
         encode(&v);
         struct arr *apart = binary(OP_ADD, product(x, &p), residual);
         nd_run(apart);
@@ -458,7 +487,10 @@ static void check_silu_mul(enum dtype t, const char *design)
     for (int i = 0; i < 2; i++)
         packed_init(&p[i], &q, 45, 256, t);
     struct vk_qmv v = merged(x, p, out, 2);
-    v.epilogue = VK_QMV_SILU_MUL;
+    struct fx fx = program_of(&silu_program, t);
+    struct vk_epilogue silu;
+    assert_int_equal(vk_epilogue_init(&silu, &fx, 2, NULL, out[0]), GROUP_TAKEN);
+    v.epilogue = &silu;
     encode(&v);
     struct arr *gate = product(x, &p[0]), *up = product(x, &p[1]);
     assert_ok(ops_unary(&sigmoid, OP_SIGMOID, gate, nd_gpu));

@@ -164,7 +164,7 @@ static void test_residual(void **state)
         eval_and_drop(&y, 1);
         assert_int_equal(steps(), 1);
     }
-    assert_int_equal(rewrite_hits(REWRITE_QMM_RESIDUAL), 2);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 2);
     (void)state;
 }
 
@@ -179,7 +179,7 @@ static void test_late_residual(void **state)
     sim_drop(&x);
     eval_and_drop(&y, 1);
     assert_int_equal(steps(), 2);
-    assert_int_equal(rewrite_hits(REWRITE_QMM_RESIDUAL), 1);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 1);
 }
 
 static void test_silu_mul(void **state)
@@ -195,7 +195,7 @@ static void test_silu_mul(void **state)
         eval_and_drop(&y, 1);
         assert_int_equal(steps(), 1);
     }
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 4);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 4);
     assert_int_equal(rewrite_hits(REWRITE_QMM_NORM), 4);
     (void)state;
 }
@@ -209,7 +209,7 @@ static void test_gate_that_others_read_stays(void **state)
     sim_drop(&b);
     sim_drop(&x);
     eval_and_drop(out, 2);
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 0);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 0);
     assert_int_equal(rewrite_hits(REWRITE_QMM_SIBLINGS), 1);
     steps();
 }
@@ -487,8 +487,8 @@ static void test_refused_groups_run_node_by_node(void **state)
     sim_drop(&x);
     eval_and_drop(&y, 1);
     assert_int_equal(steps(), 4); /* the elementwise ones are a program */
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 0);
-    assert_int_equal(rewrite_rejects(REWRITE_QMM_SILU_MUL, GROUP_SIZE), 1);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 0);
+    assert_int_equal(rewrite_rejects(REWRITE_PAIR_EPILOGUE, GROUP_SIZE), 1);
 }
 
 enum { POOL = 120 };

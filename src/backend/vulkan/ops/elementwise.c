@@ -235,7 +235,7 @@ static bool use_native_half(void)
     return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
 }
 
-static uint16_t float_flags(void)
+uint16_t elem_float_flags(void)
 {
     const VkPhysicalDeviceVulkan12Properties *p = &vk_dev.phys.props12;
     bool has_modes = p->shaderSignedZeroInfNanPreserveFloat16 &&
@@ -270,7 +270,7 @@ static struct elem_class classify(const struct elem_job *job)
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
-                         float_flags());
+                         elem_float_flags());
     struct elem_args size = elem_args_size(job->fx, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;
@@ -442,7 +442,7 @@ static enum variant_reason judge_blocks(struct elem_class *c, const struct elem_
         return VARIANT_SIZE;
     choose_block_work(c, job, lanes);
     c->once_in = (uint16_t)job->once_in;
-    c->flags = float_flags();
+    c->flags = elem_float_flags();
     set_accesses(c, job);
     struct elem_args args = elem_args_size(job->fx, c);
     return args.n_long * 8 + args.n_index * 4 <= VK_PUSH_MAX ? VARIANT_FITS : VARIANT_SIZE;

@@ -21,4 +21,7 @@ struct elem_job {
     _Atomic(void *) *slot; /* of the step, may be NULL */
 };
 
+/* Which float controls kernels that are emitted ask for: bits of enum elem_flags. */
+uint16_t elem_float_flags(void);
+
 MUST_CHECK enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job);
