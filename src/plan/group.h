@@ -35,7 +35,7 @@ enum group_kind {
  *   read by others and has the products' dtype. They are a program: its first inputs are the
  *   products, the others (at most GROUP_MAX_SIDES) are the first that the group reads; or
  *   up to four QuantizedMatmul, and nothing behind them.
- * In front of QuantizedMatmul there may be an RMSNorm. */
+ * In front of QuantizedMatmul there may be an RMSNorm or a LayerNorm. */
 enum {
     PRODUCT_NORM,
     PRODUCT_FIRST,

@@ -30,15 +30,23 @@ static bool are_siblings(const struct node *a, const struct node *b)
     return same && a->op != OP_ADDMM; /* whose last input is no matrix of weights */
 }
 
-/* Products of the same input as the one in the first slot. Returns how many there are now. */
-static int add_siblings(const struct rw_search *s, struct rewrite_match *m, int most)
+/* The product's place does not depend on others of the run. */
+static bool can_move(const struct rw_search *s, uint16_t i)
+{
+    return rw_others_from_outside(s, rw_node(s, i), 1);
+}
+
+/* Products of the same input as the one in the first slot; `moves`: all run in its place. Returns
+ * how many there are now. */
+static int add_siblings(const struct rw_search *s, struct rewrite_match *m, int most, bool moves)
 {
     uint16_t first = m->member[PRODUCT_FIRST];
     size_t end = MIN(s->run->n, (size_t)first + RW_WINDOW);
     int n = 1;
 
     for (size_t j = (size_t)first + 1; j < end && n < most; j++)
-        if (is_product(s, (uint16_t)j) && are_siblings(rw_node(s, first), s->run->nodes[j]))
+        if (is_product(s, (uint16_t)j) && are_siblings(rw_node(s, first), s->run->nodes[j]) &&
+            (!moves || can_move(s, (uint16_t)j)))
             m->member[PRODUCT_FIRST + n++] = (uint16_t)j;
     return n;
 }
@@ -49,8 +57,8 @@ static void add_norm(const struct rw_search *s, struct rewrite_match *m, int n_p
     uint16_t norm = rw_producer(s, rw_node(s, m->member[PRODUCT_FIRST])->in[0]);
 
     if (!rewrite_on(REWRITE_QMM_NORM) || !is_quantized(s, m->member[PRODUCT_FIRST]) ||
-        !rw_is_free(s, norm, OP_RMS_NORM) || !rw_is_private(s, norm, n_products) ||
-        !rw_others_from_outside(s, rw_node(s, norm), 1))
+        !(rw_is_free(s, norm, OP_RMS_NORM) || rw_is_free(s, norm, OP_LAYER_NORM)) ||
+        !rw_is_private(s, norm, n_products) || !rw_others_from_outside(s, rw_node(s, norm), 1))
         return;
     m->member[PRODUCT_NORM] = norm;
     rw_take(m, REWRITE_QMM_NORM);
@@ -202,7 +210,7 @@ static bool match_pair(struct rw_search *s, uint16_t first)
     struct rewrite_match m = rw_empty(GROUP_PRODUCT);
 
     m.member[PRODUCT_FIRST] = first;
-    if (!rewrite_on(REWRITE_PAIR_EPILOGUE) || add_siblings(s, &m, 2) != 2 ||
+    if (!rewrite_on(REWRITE_PAIR_EPILOGUE) || add_siblings(s, &m, 2, false) != 2 ||
         !rw_is_alike(&rw_node(s, first)->out[0],
                      &rw_node(s, m.member[PRODUCT_FIRST + 1])->out[0]) ||
         !add_tail(s, &m, 2))
@@ -227,23 +235,14 @@ static void match_one(struct rw_search *s, uint16_t first)
         rw_accept(s, &m, m.anchor);
 }
 
-/* The product's place does not depend on others of the run. */
-static bool can_move(const struct rw_search *s, uint16_t i)
-{
-    return rw_others_from_outside(s, rw_node(s, i), 1);
-}
-
 static bool match_siblings(struct rw_search *s, uint16_t first)
 {
     struct rewrite_match m = rw_empty(GROUP_PRODUCT);
     int n = 0;
 
     m.member[PRODUCT_FIRST] = first;
-    if (rewrite_on(REWRITE_QMM_SIBLINGS) && is_quantized(s, first))
-        n = add_siblings(s, &m, GROUP_MAX_PRODUCTS);
-    for (int i = 0; i < n; i++)
-        if (!can_move(s, m.member[PRODUCT_FIRST + i]))
-            return false;
+    if (rewrite_on(REWRITE_QMM_SIBLINGS) && is_quantized(s, first) && can_move(s, first))
+        n = add_siblings(s, &m, GROUP_MAX_PRODUCTS, true);
     if (n < 2)
         return false;
     rw_take(&m, REWRITE_QMM_SIBLINGS);

@@ -461,6 +461,39 @@ static void check_pair(enum kind kind, int32_t m, uint64_t most)
     drop_graph(&g);
 }
 
+/* Two products of a row that is normed first: one dispatch where the kernel holds all of it. */
+static void check_normed(bool is_centred, int32_t m, int32_t k, uint64_t most)
+{
+    struct graph g;
+    struct arr *weight, *normed = NULL, *out[2];
+
+    begin(&g, QMM, m);
+    arr_unref(&g.x);
+    g.k = k;
+    g.x = random_array(&g, &(struct shp){ 2, { m, k } }, g.dtype, 1);
+    weight = random_array(&g, &(struct shp){ 1, { k } }, g.dtype, 1);
+    if (is_centred)
+        assert_ok(ops_layer_norm(
+            &normed, g.x,
+            &(struct ops_layer_norm){ .weight = weight, .bias = weight, .eps = 1e-5f }, nd_gpu));
+    else
+        assert_ok(ops_rms_norm(&normed, g.x, weight, 1e-5f, nd_gpu));
+    assert_ok(eval_arrays(&g.x, 1, false));
+    arr_unref(&g.x);
+    g.x = normed;
+    out[0] = product(&g);
+    out[1] = product(&g);
+    arr_unref(&g.x);
+    uint64_t before = stat_get(STAT_DISPATCHES);
+    assert_ok(eval_arrays(out, 2, false));
+    if (stat_get(STAT_DISPATCHES) - before > most)
+        fail_msg("two products of %d normed rows of %d are more than %d dispatches", m, k,
+                 (int)most);
+    arr_unref(&weight);
+    drop_all(out, 2);
+    drop_graph(&g);
+}
+
 static void test_dispatches(void **state)
 {
     static const int32_t rows[] = { 1, 5, 16, 40 };
@@ -476,6 +509,11 @@ static void test_dispatches(void **state)
     check_pair(MATMUL, 1, 2);
     check_pair(MATMUL, 40, 2);
     check_pair(GATHER_MM, 1, 2);
+    for (int is_centred = 0; is_centred < 2; is_centred++) {
+        check_normed(is_centred, 1, 256, 1);
+        check_normed(is_centred, 7, 256, 1);
+        check_normed(is_centred, 16, 2048, 2);
+    }
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <spirv/unified1/spirv.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/vulkan/jit/epilogue.h"
@@ -221,13 +222,42 @@ static void test_out_of_memory(void **state)
     mem_free(words);
 }
 
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* As emission (spirv.c): far less than what the pipeline costs. */
+static void test_linking_is_quick(void **state)
+{
+    const struct kern_blob *b = kernel_of(KERN_QMV_PAIR, DT_BFLOAT16);
+    struct rng rng = { 9 };
+    struct fx f = random_program(&rng, DT_BFLOAT16, 2);
+    struct epilogue_class c = random_class(&rng, &f, 2);
+    double best = 1;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        uint32_t *words = NULL;
+        size_t n = 0;
+        double start = seconds();
+        assert_ok(link_program(&words, &n, b, &f, &c));
+        best = MIN(best, seconds() - start);
+        mem_free(words);
+    }
+    print_message("linking: %.0f us\n", best * 1e6);
+    assert_true(best < 4e-3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kernel_with_programs),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_kernel_without_places),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_every_kernel_with_programs), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_kernel_without_places),      cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_linking_is_quick),
     };
 
     return cmocka_run_group_tests_name("spirv_link", tests, make_file, remove_file);

@@ -127,8 +127,8 @@ static enum err make_mask(struct arr **out, const struct step *t, int32_t window
     return err;
 }
 
-/* i / divisor for all tokens and their experts. All layers take matrices by the same arrays, so that
- * none has to make its own. */
+/* i / divisor for all tokens and their experts. All layers take matrices by the same arrays, so
+ * that none has to make its own. */
 static struct arr *make_numbers(struct lm_graph *g, const struct shp *s, int32_t divisor)
 {
     size_t n = shp_size(s);
@@ -218,11 +218,11 @@ static struct arr *expert_linear(struct lm_graph *g, struct arr *x, const struct
         return NULL;
     if (l->quant.bits) {
         struct ops_packed w = packed(l);
-        err = ops_gather_qmm(
-            &y, x, &w,
-            &(struct ops_gather_qmm){
-                .lhs_indices = numbers[0], .rhs_indices = numbers[1], .transpose = true },
-            g->s);
+        err = ops_gather_qmm(&y, x, &w,
+                             &(struct ops_gather_qmm){ .lhs_indices = numbers[0],
+                                                       .rhs_indices = numbers[1],
+                                                       .transpose = true },
+                             g->s);
     } else {
         struct arr *w = g_transpose(g, l->weight, SHAPE(0, 2, 1));
         err = g->err ? g->err

@@ -152,11 +152,14 @@ struct qmm_batch_args {
 #define QMV_BATCH 8u      /* products of a batch, by qmm_batch_args */
 #define QMV_PROGRAM 16u   /* a program follows: epilogue.glsl */
 #define QMV_IN_MEMORY 32u /* qmv_sets_args: see there */
+#define QMV_CENTRED 64u   /* the norm takes the mean away */
+#define QMV_NORM_BIAS 128u
 struct qmv_args {
     A_ADDR x, w, scales, biases, out_addr;
-    A_ADDR batch; /* qmm_batch_args; 0: one product */
-    A_ADDR norm;
+    A_ADDR batch;    /* qmm_batch_args; 0: one product */
+    A_ADDR norm;     /* its weight */
     A_ADDR epilogue; /* what the program reads */
+    A_ADDR norm_bias;
     A_I32 ld_x;
     A_U32 m, n, n_batch;
     A_U32 blocks; /* of rows, of one product */
@@ -167,7 +170,7 @@ struct qmv_args {
 struct qmv_pair_args {
     A_ADDR x, w, scales, biases, out_addr;
     A_ADDR batch; /* of either matrix */
-    A_ADDR norm, epilogue;
+    A_ADDR norm, epilogue, norm_bias;
     A_ADDR w2, scales2, biases2;
     A_I32 ld_x;
     A_U32 m, n, n_batch;
@@ -176,8 +179,8 @@ struct qmv_pair_args {
 };
 
 /* Several matrices, each with a result. With QMV_IN_MEMORY they lie at the address in set[0].w,
- * n[0] is how many vectors there are and n[1] the distance between them; else there is one vector.
- */
+ * n[0] is how many vectors there are, n[1] the distance between them, and set[1].w the bias of the
+ * norm; else there is one vector, and no such bias. */
 #define QMV_PUSHED 3
 #define QMV_SETS 4
 struct qmv_pushed {
@@ -545,8 +548,8 @@ static_assert(sizeof(struct gemv_args) == 128, "padding");
 static_assert(sizeof(struct splitk_args) == 88, "padding");
 static_assert(sizeof(struct quantize_args) == 88, "padding");
 static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
-static_assert(sizeof(struct qmv_args) == 88, "padding");
-static_assert(sizeof(struct qmv_pair_args) == 112, "padding");
+static_assert(sizeof(struct qmv_args) == 96, "padding");
+static_assert(sizeof(struct qmv_pair_args) == 120, "padding");
 static_assert(sizeof(struct qmv_set) == 40, "padding");
 static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
 static_assert(sizeof(struct qmm_args) == 88, "padding");

@@ -50,6 +50,8 @@ const bool WIDE_W = (FLAGS & QMV_WIDE_W) != 0u;
 const bool WIDE_X = (FLAGS & QMV_WIDE_X) != 0u;
 const bool NORM = (FLAGS & QMV_NORM) != 0u;
 const bool BATCH = (FLAGS & QMV_BATCH) != 0u;
+const bool IS_CENTRED = (FLAGS & QMV_CENTRED) != 0u;
+const bool HAS_NORM_BIAS = (FLAGS & QMV_NORM_BIAS) != 0u;
 const bool PROGRAM = (FLAGS & QMV_PROGRAM) != 0u;
 const bool IN_MEMORY = (FLAGS & QMV_IN_MEMORY) != 0u;
 #ifdef PAIR
@@ -311,41 +313,76 @@ void stage_eight(uint vector, uint eight, float v[8])
 const uint STAGED_EIGHTS = STAGED / 8u;
 const uint SHARE = (STAGED_EIGHTS + THREADS - 1u) / THREADS; // eights of an invocation
 
+// Adds up over the workgroup; all of it calls together.
+float total_of(float v)
+{
+    for (uint mask = 1u; mask < gl_SubgroupSize; mask <<= 1)
+        v += sg_xor(v, mask);
+    if (gl_SubgroupInvocationID == 0u)
+        squares[gl_SubgroupID] = v;
+    barrier();
+    v = squares[0];
+    for (uint i = 1u; i < gl_NumSubgroups; i++)
+        v += squares[i];
+    return v;
+}
+
+uint64_t norm_bias()
+{
+#ifdef MANY
+    return p.set[1].w;
+#else
+    return p.norm_bias;
+#endif
+}
+
 // x as it is normed: kept in registers while its squares are summed. Its weights are on their way
 // before anything waits.
 void stage_normed(uint vector)
 {
-    float kept[SHARE * 8u], weight[SHARE * 8u], total = 0.0;
+    float kept[SHARE * 8u], weight[SHARE * 8u], bias[HAS_NORM_BIAS ? SHARE * 8u : 1u], total = 0.0;
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
-        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), w[8] = v;
+        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), w[8] = v, b[8] = v;
         if (eight < STAGED_EIGHTS) {
             read_eight(vector, eight * 8u, v);
             get_eight(p.norm + eight * (8u * DT_BYTES), w);
+            if (HAS_NORM_BIAS)
+                get_eight(norm_bias() + eight * (8u * DT_BYTES), b);
         }
         [[unroll]] for (uint i = 0u; i < 8u; i++) {
             kept[c * 8u + i] = v[i];
             weight[c * 8u + i] = w[i];
-            total = fma(v[i], v[i], total);
+            if (HAS_NORM_BIAS)
+                bias[c * 8u + i] = b[i];
+            total = IS_CENTRED ? total + v[i] : fma(v[i], v[i], total);
         }
     }
-    for (uint mask = 1u; mask < gl_SubgroupSize; mask <<= 1)
-        total += sg_xor(total, mask);
     if (vector > 0u)
-        barrier(); // those of the vector before have been read
-    if (gl_SubgroupInvocationID == 0u)
-        squares[gl_SubgroupID] = total;
-    barrier();
-    total = squares[0];
-    for (uint i = 1u; i < gl_NumSubgroups; i++)
-        total += squares[i];
+        barrier(); // the sums of the vector before have been read
+    total = total_of(total);
+    if (IS_CENTRED) {
+        float mean = total / float(K);
+        total = 0.0;
+        [[unroll]] for (uint c = 0u; c < SHARE; c++)
+            [[unroll]] for (uint i = 0u; i < 8u; i++) {
+                float d = tid + c * THREADS < STAGED_EIGHTS ? kept[c * 8u + i] - mean : 0.0;
+                kept[c * 8u + i] = d;
+                total = fma(d, d, total);
+            }
+        barrier();
+        total = total_of(total);
+    }
     float factor = inversesqrt(total / float(K) + p.eps);
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
         if (eight < STAGED_EIGHTS) {
             float v[8];
-            [[unroll]] for (uint i = 0u; i < 8u; i++)
+            [[unroll]] for (uint i = 0u; i < 8u; i++) {
                 v[i] = dt_round(dt_round(kept[c * 8u + i] * factor) * weight[c * 8u + i]);
+                if (HAS_NORM_BIAS)
+                    v[i] = dt_round(v[i] + bias[c * 8u + i]);
+            }
             stage_eight(vector, eight, v);
         }
     }

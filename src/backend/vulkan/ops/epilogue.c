@@ -161,8 +161,8 @@ out:
     return err;
 }
 
-/* Linking takes about a millisecond, with the lock held: two threads that want the same module do
- * not make it twice. */
+/* Linking takes a fraction of a millisecond, with the lock held: two threads that want the same
+ * module do not make it twice. */
 static enum err linked_module(const struct linked **out, const struct vk_epilogue *p,
                               const struct kern_want *want)
 {

@@ -64,6 +64,8 @@ static void make_qmv(struct step *s)
     if (norm) {
         const struct norm_params *np = norm->params;
         s->v.norm = np->has_weight ? norm->in[1] : NULL;
+        s->v.norm_bias = np->has_weight && np->has_bias ? norm->in[2] : NULL;
+        s->v.is_centred = norm->op == OP_LAYER_NORM;
         s->v.eps = np->eps;
     }
     if (s->g->fx) {
@@ -115,24 +117,35 @@ static enum group_reason judge_matrices(const struct step *s, bool is_gather)
     return GROUP_TAKEN;
 }
 
+/* What x is to be like, normed or not. */
+static enum group_reason judge_x(const struct step *s)
+{
+    const struct node *first = products_of(s->g)[0];
+    const struct vk_qmv *v = &s->v;
+
+    if (!is_dense(v->x) || (s->g->node[PRODUCT_NORM] && !v->norm) ||
+        (v->norm && v->norm->strides[0] != 1) || (v->norm_bias && v->norm_bias->strides[0] != 1))
+        return GROUP_LAYOUT;
+    if (v->x->dtype != first->out[0].dtype || (v->norm && v->norm->dtype != v->x->dtype) ||
+        (v->norm_bias && v->norm_bias->dtype != v->x->dtype))
+        return GROUP_DTYPE;
+    return GROUP_TAKEN;
+}
+
 static enum group_reason judge_qmv(struct step *s)
 {
     const struct node *first = products_of(s->g)[0];
     const struct quantized_matmul_params *p = first->params;
     bool is_gather = first->op == OP_GATHER_QMM;
-    const struct vk_qmv *v = &s->v;
-
-    if (!p->transpose || !is_dense(v->x) || (s->g->node[PRODUCT_NORM] && !v->norm) ||
-        (v->norm && v->norm->strides[0] != 1) || (is_gather && !is_plain_gather(s)))
-        return GROUP_LAYOUT;
-    if (v->x->dtype != first->out[0].dtype || (v->norm && v->norm->dtype != v->x->dtype))
-        return GROUP_DTYPE;
     enum group_reason why = judge_matrices(s, is_gather);
+
     if (why != GROUP_TAKEN)
         return why;
+    if (!p->transpose || (is_gather && !is_plain_gather(s)))
+        return GROUP_LAYOUT;
     if (is_gather && plan_gather(s) != ERR_OK)
         return GROUP_SIZE;
-    return vk_qmv_fits(v) ? GROUP_TAKEN : GROUP_SIZE;
+    return vk_qmv_fits(&s->v) ? GROUP_TAKEN : GROUP_SIZE;
 }
 
 static enum err run_together(const struct step *s)
@@ -179,20 +192,19 @@ static enum err run_first(const struct step *s)
                                                           : vk_quantized_matmul_with(&x, &epilogue);
 }
 
-/* Where this fails its nodes alone would, too. */
-static enum err run_apart(const struct step *s)
+/* What is left once the norm has run. */
+static enum err run_products(const struct step *s)
 {
-    enum err err;
+    enum err err = ERR_OK;
 
-    TRY(vk_group_run(s->x, PRODUCT_NORM));
-    if (s->n == 2)
-        TRY(vk_group_run(s->x, PRODUCT_FIRST + 1));
-    TRY(run_first(s));
-    TRY(vk_group_hold(s->x, PRODUCT_NORM));
-    if (s->n == 2)
-        err = vk_group_hold(s->x, PRODUCT_FIRST + 1);
+    for (int i = s->g->fx ? 1 : 0; i < s->n; i++)
+        TRY(vk_group_run(s->x, PRODUCT_FIRST + i));
+    if (s->g->fx)
+        TRY(run_first(s));
+    for (int i = 0; i < s->n; i++)
+        TRY(vk_group_hold(s->x, PRODUCT_FIRST + i));
 out:
-    return err == ERR_UNSUPPORTED ? ERR_RUNTIME : err;
+    return err;
 }
 
 static void count_norm(const struct step *s, enum group_reason why)
@@ -202,6 +214,39 @@ static void count_norm(const struct step *s, enum group_reason why)
     *s->g->apart |= 1u << REWRITE_QMM_NORM;
     if (!s->x->strm->rehearsing)
         rewrite_count(1u << REWRITE_QMM_NORM, why);
+}
+
+/* The norm, then the products: all in one dispatch where `together`, unless its kernel cannot be
+ * built. Where this fails the nodes alone would, too. */
+static enum err run_after_norm(const struct step *s, bool together)
+{
+    enum err err;
+
+    TRY(vk_group_run(s->x, PRODUCT_NORM));
+    if (together && (err = run_together(s)) == ERR_UNSUPPORTED) {
+        for (int i = 0; i < s->x->n_out; i++)
+            arr_give_back(s->x->out[i]);
+        together = false;
+    }
+    if (!together)
+        err = run_products(s);
+    if (!err)
+        err = vk_group_hold(s->x, PRODUCT_NORM);
+out:
+    return err == ERR_UNSUPPORTED ? ERR_RUNTIME : err;
+}
+
+/* The norm of more or longer rows than the kernel holds is not its own. */
+static bool fits_after_norm(struct step *s)
+{
+    const struct node *norm = s->g->node[PRODUCT_NORM];
+
+    if (!norm)
+        return false;
+    s->v.x = &norm->out[0];
+    s->v.norm = s->v.norm_bias = NULL;
+    s->v.is_centred = false;
+    return judge_qmv(s) == GROUP_TAKEN;
 }
 
 /* ---- */
@@ -216,24 +261,30 @@ static enum group_reason judge_program(struct step *s)
     return vk_epilogue_init(&s->epilogue, s->g->fx, s->n, s->x->in, out);
 }
 
+/* One dispatch for all of the group, or for all but the norm; or one for each product, the program
+ * behind the last of them. */
 static enum err run(struct step *s, enum group_reason *why)
 {
     bool is_packed = op_table[products_of(s->g)[0]->op].family == OP_FAMILY_QUANTIZED_MATMUL;
     enum group_reason together = GROUP_OFF;
+    bool rest = false;
 
     if (s->g->fx && (*why = judge_program(s)) != GROUP_TAKEN)
         return ERR_OK;
     if (is_packed) {
         make_qmv(s);
-        together = judge_qmv(s);
+        together = judge_x(s);
+        if (together == GROUP_TAKEN)
+            together = judge_qmv(s);
         if (together == GROUP_TAKEN)
             return run_together(s);
+        rest = together == GROUP_SIZE && fits_after_norm(s);
     }
-    *why = s->g->fx ? judge_apart(s) : together;
+    *why = rest ? GROUP_TAKEN : s->g->fx ? judge_apart(s) : together;
     if (*why != GROUP_TAKEN)
         return ERR_OK;
     count_norm(s, together);
-    return run_apart(s);
+    return run_after_norm(s, rest);
 }
 
 enum err vk_group_product(const struct exec *x, enum group_reason *why)

@@ -39,8 +39,10 @@ struct vk_qmv {
         const struct arr *w, *scales, *biases; /* biases NULL in the fp modes */
         const struct arr *out;                 /* m x n, dense, has storage */
         int64_t n;
-    } set[VK_QMV_SETS];     /* epilogue: all of the same n; the result is set[0].out */
-    const struct arr *norm; /* NULL, or: x is rms-normed first, with this dense weight */
+    } set[VK_QMV_SETS];          /* epilogue: all of the same n; the result is set[0].out */
+    const struct arr *norm;      /* NULL, or: x is normed first, with this dense weight */
+    const struct arr *norm_bias; /* NULL: none; dense */
+    bool is_centred;             /* LayerNorm, else RMSNorm */
     float eps;
     const struct vk_epilogue *epilogue; /* NULL, or: over as many products as there are sets */
     const struct qmm_plan *plan;        /* NULL, or the batch; one result only */

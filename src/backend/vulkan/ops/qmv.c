@@ -253,8 +253,8 @@ static bool words_are_aligned(const struct vk_qmv *v, int64_t bytes)
 static bool x_is_aligned(const struct vk_qmv *v)
 {
     int64_t item = (int64_t)dt_size((enum dtype)v->x->dtype);
-    bool aligned =
-        is_aligned(v->x, 16) && is_aligned(v->norm, 16) && (v->m == 1 || v->ld * item % 16 == 0);
+    bool aligned = is_aligned(v->x, 16) && is_aligned(v->norm, 16) &&
+                   is_aligned(v->norm_bias, 16) && (v->m == 1 || v->ld * item % 16 == 0);
 
     if (v->plan)
         for (int d = 0; d < v->plan->n_dims; d++)
@@ -270,7 +270,7 @@ static bool is_batch(const struct vk_qmv *v)
 /* More matrices than can be pushed, or other numbers besides. */
 static bool sets_in_memory(const struct vk_qmv *v)
 {
-    return v->n_sets > QMV_PUSHED || v->m > 1;
+    return v->n_sets > QMV_PUSHED || v->m > 1 || v->norm_bias;
 }
 
 static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
@@ -280,6 +280,7 @@ static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
 
     return (words_are_aligned(v, load) ? QMV_WIDE_W : 0) | (x_is_aligned(v) ? QMV_WIDE_X : 0) |
            (v->norm ? QMV_NORM : 0) | (is_batch(v) ? QMV_BATCH : 0) |
+           (v->is_centred ? QMV_CENTRED : 0) | (v->norm_bias ? QMV_NORM_BIAS : 0) |
            (v->epilogue ? QMV_PROGRAM : 0) | (sets_in_memory(v) ? QMV_IN_MEMORY : 0);
 }
 
@@ -457,6 +458,8 @@ static enum err fill_args(struct qmv_args *a, struct vk_enc *e, const struct vk_
     TRY(vk_enc_read(e, &a->x, v->x));
     if (v->norm)
         TRY(vk_enc_read(e, &a->norm, v->norm));
+    if (v->norm_bias)
+        TRY(vk_enc_read(e, &a->norm_bias, v->norm_bias));
     TRY(vk_epilogue_encode(e, &a->epilogue, v->epilogue));
     TRY(vk_enc_write(e, &a->out_addr, v->set[0].out));
 out:
@@ -494,6 +497,7 @@ static enum err encode_pair(struct vk_enc *e, const struct vk_qmv *v, const stru
                                   .batch = a.batch,
                                   .norm = a.norm,
                                   .epilogue = a.epilogue,
+                                  .norm_bias = a.norm_bias,
                                   .w2 = s.w,
                                   .scales2 = s.scales,
                                   .biases2 = s.biases,
@@ -539,6 +543,8 @@ static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const stru
     TRY(vk_enc_read(e, &a.x, v->x));
     if (v->norm)
         TRY(vk_enc_read(e, &a.norm, v->norm));
+    if (v->norm_bias)
+        TRY(vk_enc_read(e, &a.set[1].w, v->norm_bias));
     TRY(vk_enc_dispatch(e, pipe, &a, sizeof a,
                         launch_grid((uint64_t)groups_of(v, g, blocks_of(v, g)))));
 out:
