@@ -354,7 +354,10 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
                           struct node *const *nodes)
 {
     const struct rewrite_match *m = step->group;
-    struct group group = { .kind = (enum group_kind)m->kind, .wanted = m->wanted };
+    uint32_t apart = 0;
+    struct group group = {
+        .kind = (enum group_kind)m->kind, .wanted = m->wanted, .fx = m->fx, .apart = &apart
+    };
     struct step_arrays a;
     enum group_reason why;
 
@@ -370,7 +373,7 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
                       .n_out = step->n_out,
                       .group = &group };
     enum err err = try_group(os, &x, &why);
-    rewrite_count(m->rewrites, why);
+    rewrite_count(m->rewrites & ~apart, why);
     err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
     release(&a, step);
     return err;

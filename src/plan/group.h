@@ -11,11 +11,12 @@
 
 #include "base/common.h"
 
+struct fx;
 struct node;
 
 enum group_kind {
     GROUP_NONE,
-    GROUP_QMM,      /* quantized products of one input */
+    GROUP_PRODUCT,  /* products of one input, and what follows element by element */
     GROUP_ATTN,     /* the heads of an attention, and it; found before GROUP_HEADS */
     GROUP_HEADS,    /* norm, rope, cache update of the heads of queries, keys and values */
     GROUP_ADD_NORM, /* a sum and its norm */
@@ -24,17 +25,22 @@ enum group_kind {
 };
 
 #define GROUP_MAX_PRODUCTS 4
+/* Elementwise nodes behind a product, and what they read besides. */
+#define GROUP_MAX_TAIL 16
+#define GROUP_MAX_SIDES 8
 
-/* GROUP_QMM: x -> [RMSNorm] -> 1 to 4 QuantizedMatmul with equal params, then at most one of
- *   LAST = Add(product, residual) or Add(residual, product), for one product
- *   SIGMOID = Sigmoid(first), GATED = first * SIGMOID, LAST = GATED * second, for two products;
- *   factors in any order. */
+/* GROUP_PRODUCT: a product (Matmul, AddMM, GatherMM, QuantizedMatmul, GatherQMM) or several of one
+ * op with equal params and the same x and, of gathers, the same indices. Either
+ *   one or two of the same shape, then elementwise nodes of that shape, of which only the last is
+ *   read by others and has the products' dtype. They are a program: its first inputs are the
+ *   products, the others (at most GROUP_MAX_SIDES) are the first that the group reads; or
+ *   up to four QuantizedMatmul, and nothing behind them.
+ * In front of QuantizedMatmul there may be an RMSNorm or a LayerNorm. */
 enum {
-    QMM_NORM,
-    QMM_PRODUCT,
-    QMM_SIGMOID = QMM_PRODUCT + GROUP_MAX_PRODUCTS,
-    QMM_GATED,
-    QMM_LAST,
+    PRODUCT_NORM,
+    PRODUCT_FIRST,
+    PRODUCT_TAIL = PRODUCT_FIRST + GROUP_MAX_PRODUCTS,
+    PRODUCT_END = PRODUCT_TAIL + GROUP_MAX_TAIL
 };
 
 /* GROUP_HEADS: one to GROUP_MAX_HEADS parts that do not depend on each other, each
@@ -58,17 +64,22 @@ enum { ADD_NORM_ADD, ADD_NORM_NORM };
  * the same indices, -> Quantize, which unpacks them. */
 enum { EMBED_GATHER, EMBED_VIEW = EMBED_GATHER + 3, EMBED_UNPACK = EMBED_VIEW + 3 };
 
-#define GROUP_SLOTS (ATTN_SDPA + 1)
-static_assert(GROUP_SLOTS > QMM_LAST, "every kind finds room");
+#define GROUP_SLOTS ((int)PRODUCT_END)
+static_assert(GROUP_SLOTS > (int)ATTN_SDPA, "every kind finds room");
 static_assert(GROUP_SLOTS <= 32, "struct group has a bit for each");
 
-/* Arrays that enter a group: x, norm weight, three per product, residual. Heads need fewer. */
-#define GROUP_MAX_IN (3 + 3 * GROUP_MAX_PRODUCTS)
+/* Arrays that enter a group: side inputs, x, norm weight, indices, three per product. Heads need
+ * fewer. */
+#define GROUP_MAX_IN (GROUP_MAX_SIDES + 4 + 3 * GROUP_MAX_PRODUCTS)
 
 struct group {
     enum group_kind kind;
     struct node *node[GROUP_SLOTS]; /* by slot, NULL where absent */
     uint32_t wanted;                /* bit of a slot: its result is needed outside of the group */
+    const struct fx *fx;            /* program of the elementwise nodes, or NULL */
+    /* Rows of rewrite.def that the backend carried out node by node while it took the others; it
+     * counts why. */
+    uint32_t *apart;
 };
 
 static inline bool group_wants(const struct group *g, int slot)

@@ -113,9 +113,10 @@ static enum err make_key(struct plan_run *r)
         word = r->key.v + r->key.n;
         *word++ = (uint64_t)n->op | (uint64_t)n->out[0].dtype << 16 | (uint64_t)info->held << 24 |
                   (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
-        if (info->fusable)
+        bool is_product = plan_is_product((enum op_id)n->op);
+        if (info->fusable || is_product)
             *word++ = shape_hash(&n->out[0]);
-        if (n->op == OP_QUANTIZED_MATMUL) /* products of one group are of one kind */
+        if (is_product) /* those of one group are of one kind */
             *word++ = node_params_hash(n);
         for (int a = 0; a < n->n_in; a++)
             *word++ = source_word(r, *edge++, n->in[a]);

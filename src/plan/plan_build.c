@@ -209,6 +209,81 @@ static bool is_new_input(const struct builder *b, const struct plan_step *step, 
     return !is_in_group(b, step->node, a);
 }
 
+/* ---- the program behind products ---- */
+
+static uint16_t tail_of(const struct rewrite_match *m, int i)
+{
+    return i < GROUP_MAX_TAIL ? m->member[PRODUCT_TAIL + i] : PLAN_NO_NODE;
+}
+
+/* The number of a product or a side input, or -1. */
+static int tail_input(const struct builder *b, const struct plan_step *step,
+                      const struct rewrite_match *m, const struct arr *a)
+{
+    int n = 0;
+
+    for (; n < GROUP_MAX_PRODUCTS && m->member[PRODUCT_FIRST + n] != PLAN_NO_NODE; n++)
+        if (&b->run->nodes[m->member[PRODUCT_FIRST + n]]->out[0] == a)
+            return n;
+    for (uint32_t i = 0; i < step->n_in; i++)
+        if (input_of(b, step, i) == a)
+            return n + (int)i;
+    return -1;
+}
+
+static int tail_value(const struct builder *b, const struct plan_step *step,
+                      const struct rewrite_match *m, const struct fx *f, const struct arr *a)
+{
+    for (int i = 0; tail_of(m, i) != PLAN_NO_NODE; i++)
+        if (&b->run->nodes[tail_of(m, i)]->out[0] == a)
+            return f->n_in + i;
+    return tail_input(b, step, m, a);
+}
+
+/* Numbers the products, then the side inputs, which become the first inputs of the step. */
+static void wire_sides(struct builder *b, struct plan_step *step, const struct rewrite_match *m,
+                       struct fx *f)
+{
+    while (f->n_in < GROUP_MAX_PRODUCTS && m->member[PRODUCT_FIRST + f->n_in] != PLAN_NO_NODE) {
+        f->in_dtype[f->n_in] = b->run->nodes[m->member[PRODUCT_FIRST + f->n_in]]->out[0].dtype;
+        f->n_in++;
+    }
+    for (int i = 0; tail_of(m, i) != PLAN_NO_NODE; i++) {
+        const struct node *n = b->run->nodes[tail_of(m, i)];
+        for (int k = 0; k < n->n_in; k++) {
+            if (is_in_group(b, step->node, n->in[k]) || tail_input(b, step, m, n->in[k]) >= 0)
+                continue;
+            f->in_dtype[f->n_in++] = n->in[k]->dtype;
+            b->plan->inputs[step->first_in + step->n_in++] =
+                (struct plan_input){ tail_of(m, i), (uint16_t)k };
+        }
+    }
+}
+
+static enum err make_tail(struct builder *b, struct plan_step *step, struct rewrite_match *m)
+{
+    struct fx *f;
+
+    if (m->kind != GROUP_PRODUCT || tail_of(m, 0) == PLAN_NO_NODE)
+        return ERR_OK;
+    if (!(f = arena_alloc(&b->plan->arena, sizeof *f)))
+        return ERR_NO_MEMORY;
+    *f = (struct fx){ .n_out = 1 };
+    wire_sides(b, step, m, f);
+    for (int i = 0; tail_of(m, i) != PLAN_NO_NODE; i++) {
+        const struct node *n = b->run->nodes[tail_of(m, i)];
+        struct fx_ins *ins = &f->ins[f->n_ins++];
+        ins->op = n->op;
+        ins->dtype = n->out[0].dtype;
+        ins->n_args = (uint8_t)n->n_in;
+        for (int k = 0; k < n->n_in; k++)
+            ins->arg[k] = (uint8_t)tail_value(b, step, m, f, n->in[k]);
+    }
+    f->out[0] = (uint8_t)(f->n_in + f->n_ins - 1);
+    m->fx = f;
+    return ERR_OK;
+}
+
 /* The arrays that enter a group and those that leave it. */
 static void wire_group(struct builder *b, struct plan_step *step)
 {
@@ -339,6 +414,7 @@ static enum err make_step(struct builder *b, struct plan_step *step, uint16_t i)
     };
     if (b->group[i] == i) {
         step->group = &b->match[b->match_at[i]];
+        TRY(make_tail(b, step, &b->match[b->match_at[i]]));
         wire_group(b, step);
     } else {
         b->group[i] = i;

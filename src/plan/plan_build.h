@@ -1,6 +1,7 @@
 /* Building a plan from a run: fusion, then order. Internal to plan*.c. */
 #pragma once
 
+#include "graph/op.h"
 #include "plan/plan.h"
 
 struct be;
@@ -41,6 +42,13 @@ static inline size_t plan_producer(const struct plan_run *r, const struct arr *a
     size_t i = (size_t)(a->node->mark & PLAN_MARK_MASK);
 
     return i < r->n && r->nodes[i] == a->node ? i : r->n;
+}
+
+/* Products of matrices, of which groups may be made. */
+static inline bool plan_is_product(enum op_id op)
+{
+    return op_table[op].family == OP_FAMILY_MATMUL ||
+           op_table[op].family == OP_FAMILY_QUANTIZED_MATMUL;
 }
 
 /* Fills p's steps for a backend; memory from p->arena. */

@@ -280,8 +280,8 @@ size_t rewrite_find(struct rewrite_match *found, uint16_t *owner, const struct p
                     const struct be *be)
 {
     static void (*const find[GROUP_KIND_COUNT])(struct rw_search *) = {
-        [GROUP_QMM] = rw_find_qmm,     [GROUP_ATTN] = rw_find_attn,
-        [GROUP_HEADS] = rw_find_heads, [GROUP_ADD_NORM] = find_add_norm,
+        [GROUP_PRODUCT] = rw_find_products, [GROUP_ATTN] = rw_find_attn,
+        [GROUP_HEADS] = rw_find_heads,      [GROUP_ADD_NORM] = find_add_norm,
         [GROUP_EMBED] = find_embed,
     };
     struct rw_search s = { .run = r, .owner = owner, .found = found };

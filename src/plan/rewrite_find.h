@@ -49,6 +49,6 @@ void rw_accept(struct rw_search *s, struct rewrite_match *m, uint16_t anchor);
 
 /* ---- the finders, by kind of group ---- */
 
-void rw_find_qmm(struct rw_search *s);
+void rw_find_products(struct rw_search *s);
 void rw_find_attn(struct rw_search *s);
 void rw_find_heads(struct rw_search *s);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "backend/backend.h"
+#include "backend/vulkan/ops/epilogue.h"
 #include "backend/vulkan/ops/qmm.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
@@ -332,11 +333,11 @@ static void test_ranges(void **state)
 
 /* ---- merged products ---- */
 
-static struct arr *new_result(int32_t n, enum dtype t)
+static struct arr *new_result(int32_t m, int32_t n, enum dtype t)
 {
     struct arr *a = NULL;
 
-    assert_ok(arr_new_empty(&a, &(struct shp){ 2, { 1, n } }, t));
+    assert_ok(arr_new_empty(&a, &(struct shp){ 2, { m, n } }, t));
     assert_ok(arr_alloc(a, nd_gpu->be));
     return a;
 }
@@ -357,7 +358,7 @@ static void encode(const struct vk_qmv *v)
 static struct vk_qmv merged(struct arr *x, const struct packed *p, struct arr *const *outs, int n)
 {
     struct vk_qmv v = {
-        .q = p->q, .x = x, .m = 1, .k = x->shape[1], .ld = x->shape[1], .n_sets = n
+        .q = p->q, .x = x, .m = x->shape[0], .k = x->shape[1], .ld = x->shape[1], .n_sets = n
     };
 
     for (int i = 0; i < n; i++)
@@ -379,37 +380,43 @@ static void assert_same(struct arr *a, struct arr *b)
 static const enum dtype types[] = { DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32 };
 
 /* Two, three and four matrices at once: the bits of single products of the same design. */
-static void test_siblings(void **state)
+static void check_siblings(enum dtype t, int32_t m)
 {
     static const int32_t rows[VK_QMV_SETS] = { 40, 9, 9, 70 };
     struct quant_params q = { 64, 4, QUANT_AFFINE };
     struct packed p[VK_QMV_SETS];
-    struct arr *outs[VK_QMV_SETS];
+    struct arr *outs[VK_QMV_SETS], *x = random_x(m, 320, t);
+
+    for (int i = 0; i < VK_QMV_SETS; i++) {
+        packed_init(&p[i], &q, rows[i], 320, t);
+        outs[i] = new_result(m, rows[i], t);
+    }
+    for (int n = 2; n <= VK_QMV_SETS; n++) {
+        struct vk_qmv v = merged(x, p, outs, n);
+        encode(&v);
+        for (int i = 0; i < n; i++) {
+            struct arr *alone = product(x, &p[i]);
+            nd_run(alone);
+            assert_same(outs[i], alone);
+            arr_unref(&alone);
+        }
+    }
+    for (int i = 0; i < VK_QMV_SETS; i++) {
+        packed_fini(&p[i]);
+        arr_unref(&outs[i]);
+    }
+    arr_unref(&x);
+}
+
+static void test_siblings(void **state)
+{
+    static const int32_t m[] = { 1, 3, 16 };
 
     (void)state;
     set_design("32,8,2,2,16");
-    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
-        struct arr *x = random_x(1, 320, types[k]);
-        for (int i = 0; i < VK_QMV_SETS; i++) {
-            packed_init(&p[i], &q, rows[i], 320, types[k]);
-            outs[i] = new_result(rows[i], types[k]);
-        }
-        for (int n = 2; n <= VK_QMV_SETS; n++) {
-            struct vk_qmv v = merged(x, p, outs, n);
-            encode(&v);
-            for (int i = 0; i < n; i++) {
-                struct arr *alone = product(x, &p[i]);
-                nd_run(alone);
-                assert_same(outs[i], alone);
-                arr_unref(&alone);
-            }
-        }
-        for (int i = 0; i < VK_QMV_SETS; i++) {
-            packed_fini(&p[i]);
-            arr_unref(&outs[i]);
-        }
-        arr_unref(&x);
-    }
+    for (size_t k = 0; k < ARRAY_LEN(types); k++)
+        for (size_t i = 0; i < ARRAY_LEN(m); i++)
+            check_siblings(types[k], m[i]);
     reset_design();
 }
 
@@ -422,6 +429,32 @@ static struct arr *binary(enum op_id op, struct arr *a, struct arr *b)
     return r;
 }
 
+/* a + b. */
+static const struct fx add_program = { .n_in = 2,
+                                       .n_ins = 1,
+                                       .n_out = 1,
+                                       .out = { 2 },
+                                       .ins = { { .op = OP_ADD, .n_args = 2, .arg = { 0, 1 } } } };
+/* a * sigmoid(a) * b. */
+static const struct fx silu_program = { .n_in = 2,
+                                        .n_ins = 3,
+                                        .n_out = 1,
+                                        .out = { 4 },
+                                        .ins = {
+                                            { .op = OP_SIGMOID, .n_args = 1, .arg = { 0 } },
+                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 0, 2 } },
+                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 3, 1 } } } };
+
+static struct fx program_of(const struct fx *f, enum dtype t)
+{
+    struct fx own = *f;
+
+    own.in_dtype[0] = own.in_dtype[1] = (uint8_t)t;
+    for (int i = 0; i < own.n_ins; i++)
+        own.ins[i].dtype = (uint8_t)t;
+    return own;
+}
+
 static void test_residual(void **state)
 {
     struct quant_params q = { 32, 8, QUANT_AFFINE };
@@ -429,12 +462,14 @@ static void test_residual(void **state)
     (void)state;
     for (size_t k = 0; k < ARRAY_LEN(types); k++) {
         struct arr *x = random_x(1, 96, types[k]), *residual = random_x(1, 50, types[k]);
-        struct arr *out = new_result(50, types[k]);
+        struct arr *out = new_result(1, 50, types[k]);
         struct packed p;
         packed_init(&p, &q, 50, 96, types[k]);
         struct vk_qmv v = merged(x, &p, &out, 1);
-        v.epilogue = VK_QMV_ADD;
-        v.residual = residual;
+        struct fx fx = program_of(&add_program, types[k]);
+        struct vk_epilogue add;
+        assert_int_equal(vk_epilogue_init(&add, &fx, 1, &residual, out), GROUP_TAKEN);
+        v.epilogue = &add;
         encode(&v);
         struct arr *apart = binary(OP_ADD, product(x, &p), residual);
         nd_run(apart);
@@ -450,7 +485,7 @@ static void test_residual(void **state)
 static void check_silu_mul(enum dtype t, const char *design)
 {
     struct quant_params q = { 64, 4, QUANT_AFFINE };
-    struct arr *x = random_x(1, 256, t), *out[2] = { new_result(45, t), NULL };
+    struct arr *x = random_x(1, 256, t), *out[2] = { new_result(1, 45, t), NULL };
     struct packed p[2];
     struct arr *sigmoid = NULL;
 
@@ -458,7 +493,10 @@ static void check_silu_mul(enum dtype t, const char *design)
     for (int i = 0; i < 2; i++)
         packed_init(&p[i], &q, 45, 256, t);
     struct vk_qmv v = merged(x, p, out, 2);
-    v.epilogue = VK_QMV_SILU_MUL;
+    struct fx fx = program_of(&silu_program, t);
+    struct vk_epilogue silu;
+    assert_int_equal(vk_epilogue_init(&silu, &fx, 2, NULL, out[0]), GROUP_TAKEN);
+    v.epilogue = &silu;
     encode(&v);
     struct arr *gate = product(x, &p[0]), *up = product(x, &p[1]);
     assert_ok(ops_unary(&sigmoid, OP_SIGMOID, gate, nd_gpu));
@@ -485,54 +523,99 @@ static void test_silu_mul(void **state)
     }
 }
 
-/* The norm's sum may be rounded otherwise than here, so that single elements of x differ by a unit:
- * within the tolerance of the product. */
-static void test_norm(void **state)
+/* A norm in front of the product. */
+struct norm {
+    enum dtype t;
+    int32_t m;
+    bool is_centred, has_bias;
+};
+
+enum { NORM_K = 320, NORM_N = 30 };
+
+/* The rows of x as the norm leaves them. */
+static struct arr *normed(const struct norm *n, struct arr *x, struct arr *weight, struct arr *bias)
 {
-    enum { K = 320, N = 30 };
-    struct quant_params q = { 64, 4, QUANT_AFFINE };
-    double normed[K];
+    double v[16 * NORM_K];
     char bytes[8];
 
-    (void)state;
-    for (size_t k = 0; k < ARRAY_LEN(types); k++) {
-        struct arr *x = random_x(1, K, types[k]), *weight = random_x(1, K, types[k]);
-        struct arr *out[2] = { new_result(N, types[k]), new_result(N, types[k]) };
-        struct packed p[2];
-        double squares = 0, factor, magnitude;
-        for (int i = 0; i < 2; i++)
-            packed_init(&p[i], &q, N, K, types[k]);
-        for (size_t i = 0; i < K; i++)
-            squares += value_at(x, i) * value_at(x, i);
-        factor = 1 / sqrt(squares / K + 1e-5);
-        for (size_t i = 0; i < K; i++) {
-            num_store(types[k], bytes, (struct num){ .re = value_at(x, i) * factor });
-            normed[i] = num_load(types[k], bytes).re * value_at(weight, i);
+    for (int32_t row = 0; row < n->m; row++) {
+        double mean = 0, squares = 0;
+        double *to = v + row * NORM_K;
+        for (int i = 0; i < NORM_K; i++)
+            to[i] = value_at(x, (size_t)(row * NORM_K + i));
+        for (int i = 0; i < NORM_K && n->is_centred; i++)
+            mean += to[i] / NORM_K;
+        for (int i = 0; i < NORM_K; i++)
+            squares += (to[i] - mean) * (to[i] - mean);
+        for (int i = 0; i < NORM_K; i++) {
+            num_store(n->t, bytes,
+                      (struct num){ .re = (to[i] - mean) / sqrt(squares / NORM_K + 1e-5) });
+            to[i] = num_load(n->t, bytes).re * value_at(weight, (size_t)i);
+            num_store(n->t, bytes, (struct num){ .re = to[i] });
+            to[i] = num_load(n->t, bytes).re + (bias ? value_at(bias, (size_t)i) : 0);
         }
-        struct arr *reference = array_of(normed, 1, K, types[k]);
-        for (int n = 1; n <= 2; n++) {
-            struct vk_qmv v = merged(x, p, out, n);
-            v.norm = weight;
-            v.eps = 1e-5f;
-            encode(&v);
-            for (int i = 0; i < n * N; i++) {
-                const void *got;
-                assert_ok(buf_host(&got, out[i / N]->buf));
-                double want = exact(&magnitude, reference, 0, &p[i / N], i % N);
-                nd_check(
-                    types[k],
-                    num_load(types[k], (const char *)got + (size_t)(i % N) * dt_size(types[k])),
-                    (struct num){ .re = want }, magnitude, "norm");
-            }
-        }
-        arr_unref(&reference);
-        arr_unref(&out[0]);
-        arr_unref(&out[1]);
-        arr_unref(&weight);
-        arr_unref(&x);
-        packed_fini(&p[0]);
-        packed_fini(&p[1]);
     }
+    return array_of(v, n->m, NORM_K, n->t);
+}
+
+/* The norm's sum may be rounded otherwise than here, so that single elements of x differ by a unit:
+ * within the tolerance of the product. */
+static void check_result(struct arr *out, struct arr *reference, const struct packed *p)
+{
+    enum dtype t = (enum dtype)out->dtype;
+    const void *got;
+    double magnitude;
+
+    assert_ok(buf_host(&got, out->buf));
+    for (int32_t i = 0; i < (int32_t)out->size; i++) {
+        double want = exact(&magnitude, reference, i / NORM_N, p, i % NORM_N);
+        nd_check(t, num_load(t, (const char *)got + (size_t)i * dt_size(t)),
+                 (struct num){ .re = want }, magnitude, "norm");
+    }
+}
+
+static void check_norm(const struct norm *n)
+{
+    struct quant_params q = { 64, 4, QUANT_AFFINE };
+    struct arr *x = random_x(n->m, NORM_K, n->t), *weight = random_x(1, NORM_K, n->t);
+    struct arr *bias = n->has_bias ? random_x(1, NORM_K, n->t) : NULL;
+    struct arr *out[2] = { new_result(n->m, NORM_N, n->t), new_result(n->m, NORM_N, n->t) };
+    struct arr *reference = normed(n, x, weight, bias);
+    struct packed p[2];
+
+    for (int i = 0; i < 2; i++)
+        packed_init(&p[i], &q, NORM_N, NORM_K, n->t);
+    for (int sets = 1; sets <= 2; sets++) {
+        struct vk_qmv v = merged(x, p, out, sets);
+        v.norm = weight;
+        v.norm_bias = bias;
+        v.is_centred = n->is_centred;
+        v.eps = 1e-5f;
+        encode(&v);
+        for (int i = 0; i < sets; i++)
+            check_result(out[i], reference, &p[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        packed_fini(&p[i]);
+        arr_unref(&out[i]);
+    }
+    arr_unref(&reference);
+    arr_unref(&bias);
+    arr_unref(&weight);
+    arr_unref(&x);
+}
+
+static void test_norm(void **state)
+{
+    static const int32_t m[] = { 1, 3, 8 };
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(types); k++)
+        for (size_t i = 0; i < ARRAY_LEN(m); i++) {
+            check_norm(&(struct norm){ types[k], m[i], false, false });
+            check_norm(&(struct norm){ types[k], m[i], true, false });
+            check_norm(&(struct norm){ types[k], m[i], true, true });
+        }
 }
 
 int main(void)

@@ -608,7 +608,7 @@ static enum err sim_attn(const struct exec *x, enum group_reason *why)
 }
 
 static const be_group_fn groups[GROUP_KIND_COUNT] = {
-    [GROUP_QMM] = sim_group,      [GROUP_ATTN] = sim_attn,   [GROUP_HEADS] = sim_group,
+    [GROUP_PRODUCT] = sim_group,  [GROUP_ATTN] = sim_attn,   [GROUP_HEADS] = sim_group,
     [GROUP_ADD_NORM] = sim_group, [GROUP_EMBED] = sim_group,
 };
 

@@ -59,6 +59,25 @@ static struct sim_arr qmm(struct sim_arr x, uint64_t weight,
     return out;
 }
 
+static struct sim_arr matmul(struct sim_arr x, struct sim_arr w)
+{
+    return make(OP_MATMUL, &row, (struct sim_arr[]){ x, w }, 2);
+}
+
+/* The matrices of w that numbers say. */
+static struct sim_arr gather_qmm(struct sim_arr x, uint64_t weight, struct sim_arr numbers)
+{
+    struct sim_arr in[6] = {
+        x, leaf(weight), leaf(weight + 1), leaf(weight + 2), numbers, numbers
+    };
+    struct sim_arr out = sim_op_params(
+        &(struct sim_node){ OP_GATHER_QMM, stream, row, DT_FLOAT32, 1 }, &four_bits, in, 6);
+
+    for (int i = 1; i < 4; i++)
+        sim_drop(&in[i]);
+    return out;
+}
+
 /* Replaces *a by b, dropping the old one. */
 static void become(struct sim_arr *a, struct sim_arr b)
 {
@@ -164,7 +183,7 @@ static void test_residual(void **state)
         eval_and_drop(&y, 1);
         assert_int_equal(steps(), 1);
     }
-    assert_int_equal(rewrite_hits(REWRITE_QMM_RESIDUAL), 2);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 2);
     (void)state;
 }
 
@@ -179,7 +198,7 @@ static void test_late_residual(void **state)
     sim_drop(&x);
     eval_and_drop(&y, 1);
     assert_int_equal(steps(), 2);
-    assert_int_equal(rewrite_hits(REWRITE_QMM_RESIDUAL), 1);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 1);
 }
 
 static void test_silu_mul(void **state)
@@ -195,7 +214,7 @@ static void test_silu_mul(void **state)
         eval_and_drop(&y, 1);
         assert_int_equal(steps(), 1);
     }
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 4);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 4);
     assert_int_equal(rewrite_hits(REWRITE_QMM_NORM), 4);
     (void)state;
 }
@@ -209,9 +228,100 @@ static void test_gate_that_others_read_stays(void **state)
     sim_drop(&b);
     sim_drop(&x);
     eval_and_drop(out, 2);
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 0);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 0);
     assert_int_equal(rewrite_hits(REWRITE_QMM_SIBLINGS), 1);
     steps();
+}
+
+/* ---- what follows on a product ---- */
+
+static struct sim_arr unary(enum op_id op, struct sim_arr a)
+{
+    struct sim_arr out = make(op, &row, &a, 1);
+
+    sim_drop(&a);
+    return out;
+}
+
+/* (y + bias) * tanh(y + bias) + x, y gone afterwards. */
+static struct sim_arr tail(struct sim_arr y, struct sim_arr bias, struct sim_arr x)
+{
+    struct sim_arr z;
+
+    become(&y, add(y, bias));
+    z = make(OP_TANH, &row, &y, 1);
+    become(&z, mul(y, z));
+    become(&z, add(z, x));
+    sim_drop(&y);
+    return z;
+}
+
+static void test_programs_behind_all_products(void **state)
+{
+    struct sim_arr x = leaf(1), w = leaf(2), bias = leaf(3);
+    struct sim_arr y[] = { matmul(x, w), qmm(x, 20, &four_bits), gather_qmm(x, 20, w) };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(y); i++) {
+        struct sim_arr z = tail(y[i], bias, x);
+        eval_and_drop(&z, 1);
+        assert_int_equal(steps(), 1);
+    }
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 3);
+    sim_drop(&bias);
+    sim_drop(&w);
+    sim_drop(&x);
+}
+
+/* The program ends where somebody else reads. */
+static void test_program_ends_with_what_is_read(void **state)
+{
+    struct sim_arr x = leaf(1), w = leaf(2), y = unary(OP_TANH, matmul(x, w));
+    struct sim_arr out[2] = { unary(OP_EXP, add(y, x)), y };
+
+    (void)state;
+    sim_drop(&w);
+    sim_drop(&x);
+    eval_and_drop(out, 2);
+    assert_int_equal(steps(), 2); /* with tanh; the sum and exp */
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 1);
+}
+
+static void test_gathers_of_other_matrices_are_no_pair(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct sim_arr x = leaf(1), n = leaf(2), other = leaf(3);
+        struct sim_arr a = gather_qmm(x, 20, n), b = gather_qmm(x, 30, i ? other : n);
+        struct sim_arr y = silu_mul(a, b, false);
+        sim_drop(&a);
+        sim_drop(&b);
+        sim_drop(&n);
+        sim_drop(&other);
+        sim_drop(&x);
+        eval_and_drop(&y, 1);
+        assert_int_equal(steps(), 1 + i);
+    }
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 1);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 1); /* of one, the other is a side input */
+    (void)state;
+}
+
+/* Nine arrays are more than a program reads besides its product. */
+static void test_too_many_side_inputs(void **state)
+{
+    struct sim_arr x = leaf(1), w = leaf(2), y = matmul(x, w);
+
+    (void)state;
+    for (uint64_t i = 0; i <= GROUP_MAX_SIDES; i++) {
+        struct sim_arr side = leaf(10 + i);
+        become(&y, add(y, side));
+        sim_drop(&side);
+    }
+    sim_drop(&w);
+    sim_drop(&x);
+    eval_and_drop(&y, 1);
+    assert_int_equal(steps(), 2);
+    assert_int_equal(rewrite_hits(REWRITE_EPILOGUE), 1);
 }
 
 /* ---- heads ---- */
@@ -487,8 +597,8 @@ static void test_refused_groups_run_node_by_node(void **state)
     sim_drop(&x);
     eval_and_drop(&y, 1);
     assert_int_equal(steps(), 4); /* the elementwise ones are a program */
-    assert_int_equal(rewrite_hits(REWRITE_QMM_SILU_MUL), 0);
-    assert_int_equal(rewrite_rejects(REWRITE_QMM_SILU_MUL, GROUP_SIZE), 1);
+    assert_int_equal(rewrite_hits(REWRITE_PAIR_EPILOGUE), 0);
+    assert_int_equal(rewrite_rejects(REWRITE_PAIR_EPILOGUE, GROUP_SIZE), 1);
 }
 
 enum { POOL = 120 };
@@ -511,7 +621,7 @@ static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int
     struct sim_arr a = pool[rng_one_in(r, 4) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
     struct sim_arr b = pool[rng_one_in(r, 2) ? rng_below(r, n) : n - 1 - rng_below(r, MIN(n, 3))];
 
-    switch (rng_below(r, 11)) {
+    switch (rng_below(r, 14)) {
     case 0:
     case 1:
         return qmm(a, 20, rng_one_in(r, 5) ? &eight_bits : &four_bits);
@@ -532,6 +642,12 @@ static struct sim_arr random_node(struct rng *r, const struct sim_arr *pool, int
     case 9:
         return embedding(a, rng_one_in(r, 2) ? OP_SQUEEZE : OP_RESHAPE,
                          (enum third)rng_below(r, THIRDS));
+    case 10:
+        return matmul(a, b);
+    case 11:
+        return gather_qmm(a, 20 + 3 * (uint64_t)rng_below(r, 2), pool[rng_below(r, 3)]);
+    case 12:
+        return make(rng_one_in(r, 2) ? OP_TANH : OP_SQUARE, &row, &a, 1);
     default:
         return add(a, b);
     }
@@ -607,6 +723,10 @@ int main(void)
         TEST(test_late_residual),
         TEST(test_silu_mul),
         TEST(test_gate_that_others_read_stays),
+        TEST(test_programs_behind_all_products),
+        TEST(test_program_ends_with_what_is_read),
+        TEST(test_gathers_of_other_matrices_are_no_pair),
+        TEST(test_too_many_side_inputs),
         TEST(test_heads),
         TEST(test_attention),
         TEST(test_heads_without_their_attention),

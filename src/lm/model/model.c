@@ -106,6 +106,8 @@ struct step {
     int32_t first;    /* position that the oldest token's window begins with */
     struct arr
         *mask; /* [n, positions from there on]; NULL: a single token, which sees all of them */
+    /* Of a mixture, by token and chosen expert: the number of the token, and of the pair. */
+    struct arr *token_numbers, *pair_numbers;
 };
 
 static enum err make_mask(struct arr **out, const struct step *t, int32_t window)
@@ -123,6 +125,34 @@ static enum err make_mask(struct arr **out, const struct step *t, int32_t window
     enum err err = arr_new_data(out, mask, &(struct shp){ 2, { t->n, n_keys } }, DT_BOOL);
     mem_free(mask);
     return err;
+}
+
+/* i / divisor for all tokens and their experts. All layers take matrices by the same arrays, so
+ * that none has to make its own. */
+static struct arr *make_numbers(struct lm_graph *g, const struct shp *s, int32_t divisor)
+{
+    size_t n = shp_size(s);
+    uint32_t *v = g->err ? NULL : mem_alloc_array(n, sizeof *v);
+    struct arr *a = NULL;
+
+    if (!v)
+        return graph_own(g, NULL, g->err ? g->err : ERR_NO_MEMORY);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (uint32_t)i / (uint32_t)divisor;
+    enum err err = arr_new_data(&a, v, s, DT_UINT32);
+    mem_free(v);
+    return graph_own(g, a, err);
+}
+
+static void begin_mixtures(struct lm_graph *g, struct step *t, const struct lm_config *c,
+                           int32_t batch)
+{
+    struct shp s = { 3, { batch, t->n, c->experts_per_token } };
+
+    if (g->err || !c->experts || !shp_size(&s))
+        return;
+    t->token_numbers = make_numbers(g, &s, c->experts_per_token);
+    t->pair_numbers = make_numbers(g, &s, 1);
 }
 
 static void begin_step(struct lm_graph *g, struct step *t, const struct lm_config *c)
@@ -176,10 +206,10 @@ static struct arr *mlp(struct lm_graph *g, struct arr *x, const struct lm_mlp *w
 
 /* ---- mixture of experts ---- */
 
-/* For each token the product with the matrices of its experts: x [..., 1, 1, in], experts [..., k]
- * -> [..., k, 1, out]. */
+/* For each token the product with the matrices of its experts: rows of x by their numbers [..., k],
+ * experts [..., k] -> [..., k, 1, out]. */
 static struct arr *expert_linear(struct lm_graph *g, struct arr *x, const struct lm_linear *l,
-                                 struct arr *experts)
+                                 struct arr *const numbers[2])
 {
     struct arr *y = NULL;
     enum err err;
@@ -188,25 +218,33 @@ static struct arr *expert_linear(struct lm_graph *g, struct arr *x, const struct
         return NULL;
     if (l->quant.bits) {
         struct ops_packed w = packed(l);
-        err = ops_gather_qmm(
-            &y, x, &w, &(struct ops_gather_qmm){ .rhs_indices = experts, .transpose = true }, g->s);
+        err = ops_gather_qmm(&y, x, &w,
+                             &(struct ops_gather_qmm){ .lhs_indices = numbers[0],
+                                                       .rhs_indices = numbers[1],
+                                                       .transpose = true },
+                             g->s);
     } else {
         struct arr *w = g_transpose(g, l->weight, SHAPE(0, 2, 1));
         err = g->err ? g->err
-                     : ops_gather_mm(&y, x, w, &(struct ops_gather_mm){ .rhs_indices = experts },
+                     : ops_gather_mm(&y, x, w,
+                                     &(struct ops_gather_mm){ .lhs_indices = numbers[0],
+                                                              .rhs_indices = numbers[1] },
                                      g->s);
     }
     return graph_own(g, y, err);
 }
 
 static struct arr *expert_mlp(struct lm_graph *g, struct arr *x, const struct lm_mlp *w,
-                              struct arr *experts)
+                              struct arr *experts, const struct step *t)
 {
+    struct arr *by_token[2] = { t->token_numbers, experts };
+    struct arr *by_pair[2] = { t->pair_numbers, experts };
+
     x = g_expand_dims(g, g_expand_dims(g, x, -2), -3);
-    struct arr *gate = expert_linear(g, x, &w->gate, experts);
-    struct arr *up = expert_linear(g, x, &w->up, experts);
+    struct arr *gate = expert_linear(g, x, &w->gate, by_token);
+    struct arr *up = expert_linear(g, x, &w->up, by_token);
     struct arr *h = g_binary(g, OP_MULTIPLY, g_silu(g, gate), up);
-    return g_squeeze(g, expert_linear(g, h, &w->down, experts), -2);
+    return g_squeeze(g, expert_linear(g, h, &w->down, by_pair), -2);
 }
 
 /* The k best of the last axis, in no order. */
@@ -221,9 +259,10 @@ static struct arr *best_experts(struct lm_graph *g, struct arr *scores, int32_t 
     return g_slice(g, graph_own(g, order, err), -1, n - k, n);
 }
 
-static struct arr *mixture(struct lm_graph *g, const struct lm_config *c, struct arr *x,
-                           const struct lm_layer *l)
+static struct arr *mixture(struct lm_graph *g, const struct lm_model *m, struct arr *x,
+                           const struct lm_layer *l, const struct step *t)
 {
+    const struct lm_config *c = &m->config;
     struct arr *scores = g_softmax(g, linear(g, x, &l->router), true);
     struct arr *experts = best_experts(g, scores, c->experts_per_token);
     struct arr *weights = NULL;
@@ -234,7 +273,7 @@ static struct arr *mixture(struct lm_graph *g, const struct lm_config *c, struct
     weights = graph_own(g, weights, err);
     if (c->normalise_scores)
         weights = g_binary(g, OP_DIVIDE, weights, g_sum(g, weights, -1, true));
-    struct arr *y = expert_mlp(g, x, &l->mlp, experts);
+    struct arr *y = expert_mlp(g, x, &l->mlp, experts, t);
     return g_sum(g, g_binary(g, OP_MULTIPLY, y, g_expand_dims(g, weights, -1)), -2, false);
 }
 
@@ -248,7 +287,7 @@ static struct arr *run_layer(struct lm_graph *g, const struct lm_model *m, struc
 
     x = g_binary(g, OP_ADD, x, attention(g, m, g_rms_norm(g, x, l->input_norm, eps), layer, t));
     struct arr *h = g_rms_norm(g, x, l->post_norm, eps);
-    h = l->is_sparse ? mixture(g, &m->config, h, l) : mlp(g, h, &l->mlp);
+    h = l->is_sparse ? mixture(g, m, h, l, t) : mlp(g, h, &l->mlp);
     return g_binary(g, OP_ADD, x, h);
 }
 
@@ -259,6 +298,8 @@ struct arr *model_hidden(struct lm_graph *g, const struct lm_model *m, struct ar
     struct arr *x = embed(g, tokens, &m->embed);
 
     begin_step(g, &t, &m->config);
+    if (!g->err)
+        begin_mixtures(g, &t, &m->config, tokens->shape[0]);
     for (int i = 0; i < m->config.layers; i++)
         x = run_layer(g, m, x, i, &t);
     if (!g->err)

@@ -1,6 +1,6 @@
 #include "backend/vulkan/jit/elementwise_emit.h"
 
-#include "backend/vulkan/jit/elementwise_words.h"
+#include "backend/vulkan/jit/elementwise_code.h"
 #include "backend/vulkan/kernels/args.h"
 
 #define MAX_LANES 8
@@ -335,52 +335,15 @@ static uint32_t arange_value(struct emit *e, const struct group *g, uint32_t lan
                   arange_arg(e, 0, type), arange_arg(e, 1, type), at);
 }
 
-/* A cast to a floating type in which the driver may find a constant: the zero that completes a
- * complex number, or a comparison of something with itself. */
-static bool may_be_constant(const struct emit *e, int i)
-{
-    const struct fx_ins *ins = &e->f->ins[i];
-    enum dtype from = ins->op == OP_ASTYPE ? fx_dtype(e->f, ins->arg[0]) : DT_COMPLEX64;
-
-    return dt_is_inexact((enum dtype)ins->dtype) &&
-           (ins->dtype == DT_COMPLEX64 ? from != DT_COMPLEX64 : !dt_is_inexact(from));
-}
-
-/* Mesa's llvmpipe takes x * 0 for 0 and x / 0 for anything where it knows the zero, whatever x is.
- * It cannot know the bits after a zero that is unknown to it has met them. */
-static uint32_t hide_constant(struct emit *e, uint32_t v, uint32_t type, bool is_complex)
-{
-    uint32_t bits = e->t_u32, zero = e->words.zero;
-
-    if (is_complex) {
-        bits = spv_type_vector(&e->m, e->t_u32, 2);
-        zero = spv_op(&e->m, SpvOpCompositeConstruct, bits, zero, zero);
-    }
-    v = spv_op(&e->m, SpvOpBitcast, bits, v);
-    return spv_op(&e->m, SpvOpBitcast, type, spv_op(&e->m, SpvOpBitwiseXor, bits, v, zero));
-}
-
 static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
                     const uint32_t *values)
 {
-    const struct fx_ins *ins = &e->f->ins[i];
-    enum dtype t = (enum dtype)ins->dtype;
-    uint32_t type = work_spv_type(&e->m, (enum work_type)work_type(t));
-    uint32_t operands[5] = { 0 }, v;
+    struct elem_code code = { &e->m, e->f, e->calls, &e->words };
 
-    for (int a = 0; a < ins->n_args; a++)
-        operands[1 + a] = values[ins->arg[a]];
-    if (ins->op == OP_ARANGE) {
-        v = arange_value(e, g, lane, type);
-    } else if (e->calls[i].fn < 0) {
-        v = operands[1];
-    } else {
-        operands[0] = spv_lib_id(&e->m, e->calls[i].fn);
-        v = spv_emit(&e->m, SpvOpFunctionCall, type, operands, 1 + ins->n_args);
-    }
-    if (may_be_constant(e, i))
-        v = hide_constant(e, v, type, t == DT_COMPLEX64);
-    return e->calls[i].must_round ? words_round(&e->words, v, t) : v;
+    if (!is_arange(e->f))
+        return elem_instruction(&code, i, values);
+    enum work_type w = (enum work_type)work_type((enum dtype)e->f->ins[i].dtype);
+    return elem_settle(&code, i, arange_value(e, g, lane, work_spv_type(&e->m, w)));
 }
 
 static void compute_lane(struct emit *e, struct group *g, uint32_t lane)
@@ -449,15 +412,6 @@ static void store_group(struct emit *e, const struct group *g)
     spv_label(&e->m, after);
 }
 
-static bool needs_zero(const struct emit *e)
-{
-    bool needs = e->c->flags & ELEM_NATIVE_HALF;
-
-    for (int i = 0; i < e->f->n_ins; i++)
-        needs |= may_be_constant(e, i);
-    return needs;
-}
-
 /* The number of groups never has its highest bit set. */
 static void make_zero(struct emit *e)
 {
@@ -479,7 +433,7 @@ static uint32_t write_main(struct emit *e)
     for (int o = 0; o < e->f->n_in + e->f->n_out; o++)
         e->addr[o] = load_arg(e, 0, (uint32_t)o, e->t_u64);
     e->n_groups = next_index_arg(e);
-    if (needs_zero(e))
+    if (e->c->flags & ELEM_NATIVE_HALF || elem_needs_zero(e->f))
         make_zero(e);
     place_groups(e);
     place_operands(e);

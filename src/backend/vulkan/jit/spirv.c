@@ -144,11 +144,10 @@ uint32_t spv_global(struct spv *m, SpvOp op, uint32_t type, const uint32_t *oper
     for (size_t i = 0; i < m->known.n; i++)
         if (is_same(m->globals.v + m->known.v[i].at, word, type, operands))
             return m->known.v[i].id;
-    struct spv_known k = { (uint32_t)m->globals.n, 0 };
-    k.id = spv_global_new(m, op, type, operands, n);
-    if (m->err == ERR_OK)
-        fail(m, VEC_PUSH(&m->known, k));
-    return k.id;
+    size_t at = m->globals.n;
+    uint32_t id = spv_global_new(m, op, type, operands, n);
+    spv_know(m, at, id);
+    return id;
 }
 
 uint32_t spv_type_void(struct spv *m)
@@ -246,9 +245,29 @@ uint32_t spv_emit(struct spv *m, SpvOp op, uint32_t type, const uint32_t *operan
     return id;
 }
 
+void spv_function(struct spv *m, uint32_t id, uint32_t result, uint32_t type)
+{
+    push_op(m, &m->code, SpvOpFunction, SPV_WORDS(result, id, SpvFunctionControlMaskNone, type));
+}
+
 void spv_label(struct spv *m, uint32_t id)
 {
     push_op(m, &m->code, SpvOpLabel, &id, 1);
+}
+
+void spv_copy(struct spv *m, enum spv_section section, const uint32_t *words, size_t n)
+{
+    spv_words *const sections[] = { &m->head, &m->decorations, &m->globals, &m->code };
+
+    push(m, sections[section], words, (int)n);
+}
+
+void spv_know(struct spv *m, size_t at, uint32_t id)
+{
+    struct spv_known k = { (uint32_t)at, id };
+
+    if (m->err == ERR_OK)
+        fail(m, VEC_PUSH(&m->known, k));
 }
 
 /* ---- linking ---- */
@@ -320,7 +339,7 @@ static void link_function(struct spv *m, const struct spv_lib_fn *fn)
 /* Of everything that was written, calls to the library included. */
 static void decorate_arithmetic(struct spv *m)
 {
-    for (size_t at = 0; at < m->code.n && m->err == ERR_OK;) {
+    for (size_t at = m->own_code; at < m->code.n && m->err == ERR_OK;) {
         const uint32_t *words = m->code.v + at;
 
         if (is_float_arithmetic(words))
@@ -329,7 +348,7 @@ static void decorate_arithmetic(struct spv *m)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the head ---- */
 
 static void head_op(struct spv *m, SpvOp op, const uint32_t *operands, int n)
 {
@@ -357,20 +376,25 @@ static void float_modes(struct spv *m, const struct spv_entry *entry)
 #define GLSL_STD_450 0x4c534c47, 0x6474732e, 0x3035342e, 0
 #define MAIN 0x6e69616d, 0
 
-static void write_head(struct spv *m, const struct spv_entry *entry)
+static void write_capabilities(struct spv *m, const struct spv_entry *entry)
 {
-    uint32_t lead[] = { SpvExecutionModelGLCompute, entry->function, MAIN };
-    uint32_t word = (uint32_t)(1 + (int)ARRAY_LEN(lead) + entry->n_variables) << SpvWordCountShift;
-
     spv_capability(m, SpvCapabilityShader);
     spv_capability(m, SpvCapabilityPhysicalStorageBufferAddresses);
     if (entry->keep_special)
         spv_capability(m, SpvCapabilitySignedZeroInfNanPreserve);
     if (entry->round_even)
         spv_capability(m, SpvCapabilityRoundingModeRTE);
-    push(m, &m->head, SPV_WORDS(SpvMagicNumber, SPV_VERSION_1_5, 0, m->bound, 0));
     for (int i = 0; i < m->n_caps; i++)
         head_op(m, SpvOpCapability, &m->caps[i], 1);
+}
+
+static void write_head(struct spv *m, const struct spv_entry *entry)
+{
+    uint32_t lead[] = { SpvExecutionModelGLCompute, entry->function, MAIN };
+    uint32_t word = (uint32_t)(1 + (int)ARRAY_LEN(lead) + entry->n_variables) << SpvWordCountShift;
+
+    push(m, &m->head, SPV_WORDS(SpvMagicNumber, SPV_VERSION_1_5, 0, m->bound, 0));
+    write_capabilities(m, entry);
     head_op(m, SpvOpExtInstImport, SPV_WORDS(glsl_set(m), GLSL_STD_450));
     head_op(m, SpvOpMemoryModel,
             SPV_WORDS(SpvAddressingModelPhysicalStorageBuffer64, SpvMemoryModelGLSL450));
@@ -380,17 +404,22 @@ static void write_head(struct spv *m, const struct spv_entry *entry)
     push(m, &m->head, entry->variables, entry->n_variables);
     head_op(m, SpvOpExecutionMode,
             SPV_WORDS(entry->function, SpvExecutionModeLocalSize, entry->local_size, 1, 1));
-    float_modes(m, entry);
 }
 
-enum err spv_finish(uint32_t **words, size_t *n, struct spv *m, const struct spv_entry *entry)
+/* ---- the whole ---- */
+
+static void link_library(struct spv *m)
 {
     for (size_t i = 0; i < m->pending.n && m->err == ERR_OK; i++)
         link_function(m, &spv_lib_fns[m->pending.v[i]]);
     if (m->err == ERR_OK)
         decorate_arithmetic(m);
-    (void)glsl_set(m);
-    write_head(m, entry);
+}
+
+/* Joins the sections behind the head. */
+static enum err join(uint32_t **words, size_t *n, struct spv *m, const struct spv_entry *entry)
+{
+    float_modes(m, entry);
     push(m, &m->head, m->decorations.v, (int)m->decorations.n);
     push(m, &m->head, m->globals.v, (int)m->globals.n);
     push(m, &m->head, m->code.v, (int)m->code.n);
@@ -401,4 +430,29 @@ enum err spv_finish(uint32_t **words, size_t *n, struct spv *m, const struct spv
     m->head.v = NULL;
     m->head.n = m->head.cap = 0;
     return ERR_OK;
+}
+
+enum err spv_finish(uint32_t **words, size_t *n, struct spv *m, const struct spv_entry *entry)
+{
+    link_library(m);
+    (void)glsl_set(m);
+    write_head(m, entry);
+    return join(words, n, m, entry);
+}
+
+/* Capabilities come first in a module, and more of them may be known now than when the kernel was
+ * read: its head is put behind them. */
+enum err spv_finish_linked(uint32_t **words, size_t *n, struct spv *m,
+                           const struct spv_entry *entry)
+{
+    spv_words kernel = m->head;
+    uint32_t version = m->version;
+
+    m->head = (spv_words){ 0 };
+    link_library(m);
+    push(m, &m->head, SPV_WORDS(SpvMagicNumber, version, 0, m->bound, 0));
+    write_capabilities(m, entry);
+    push(m, &m->head, kernel.v, (int)kernel.n);
+    VEC_FINI(&kernel);
+    return join(words, n, m, entry);
 }

@@ -49,13 +49,15 @@ struct spv_known {   /* a type or constant that is already in the module */
 struct spv {
     enum err err;
     uint32_t bound;
-    uint32_t caps[16];
+    uint32_t caps[32];
     int n_caps;
     spv_words head, decorations, globals, code;
+    size_t own_code; /* where the code begins that is not a kernel's: spirv_link.h */
     VEC(struct spv_known) known;
     VEC(uint32_t) pending; /* library functions to be linked */
     uint32_t *lib_ids;     /* ids of library globals, then functions; 0 = not in the module */
     uint32_t glsl_set;
+    uint32_t version; /* of a kernel that was read */
 };
 
 MUST_CHECK enum err spv_init(struct spv *m);
@@ -72,6 +74,11 @@ struct spv_entry {
 /* Links what was called and joins the sections. *words (n of them) is the caller's, mem_free. */
 MUST_CHECK enum err spv_finish(uint32_t **words, size_t *n, struct spv *m,
                                const struct spv_entry *entry);
+
+/* The same for a module that goes on from a kernel's (spirv_link.h): its head is there, and is to
+ * be completed with modes for the function that is the kernel's main. */
+MUST_CHECK enum err spv_finish_linked(uint32_t **words, size_t *n, struct spv *m,
+                                      const struct spv_entry *entry);
 
 uint32_t spv_id(struct spv *m);
 void spv_capability(struct spv *m, SpvCapability cap);
@@ -94,12 +101,20 @@ uint32_t spv_global_new(struct spv *m, SpvOp op, uint32_t type, const uint32_t *
 void spv_decorate(struct spv *m, const uint32_t *operands, int n);
 void spv_decorate_member(struct spv *m, const uint32_t *operands, int n);
 
+/* Begins the function of that id. */
+void spv_function(struct spv *m, uint32_t id, uint32_t result, uint32_t type);
 /* An instruction of the function being written. type 0: no type and no result; returns the id. */
 uint32_t spv_emit(struct spv *m, SpvOp op, uint32_t type, const uint32_t *operands, int n);
 void spv_label(struct spv *m, uint32_t id);
 
 /* Id of a library function; it is linked by spv_finish. */
 uint32_t spv_lib_id(struct spv *m, int fn);
+
+/* Words as they are, and a type or constant that is in them from word `at` of the globals on. For
+ * spirv_link.c, which reads what others wrote. */
+enum spv_section { SPV_HEAD, SPV_DECORATIONS, SPV_GLOBALS, SPV_CODE };
+void spv_copy(struct spv *m, enum spv_section section, const uint32_t *words, size_t n);
+void spv_know(struct spv *m, size_t at, uint32_t id);
 
 #define SPV_WORDS(...)                                                                             \
     (const uint32_t[]){ __VA_ARGS__ }, (int)ARRAY_LEN(((uint32_t[]){ __VA_ARGS__ }))

@@ -68,7 +68,8 @@ struct mm_batch_args {
  */
 struct gemm_args {
     A_ADDR a, b, c, dst;
-    A_ADDR batch; /* mm_batch_args; 0: one dimension with the strides that follow */
+    A_ADDR batch;    /* mm_batch_args; 0: one dimension with the strides that follow */
+    A_ADDR epilogue; /* what the program behind the product reads: jit/epilogue.h */
     A_I64 batch_a, batch_b, batch_c;
     A_I32 ld_a, ld_b;
     A_I32 c_row, c_col; /* strides */
@@ -84,6 +85,7 @@ struct gemm_args {
 struct gemv_args {
     A_ADDR w, x, c, dst;
     A_ADDR batch; /* as above, w for a and x for b */
+    A_ADDR epilogue;
     A_I64 batch_w, batch_x, batch_c;
     A_I32 ld_w;
     A_I32 x_vec, x_k;
@@ -97,7 +99,7 @@ struct gemv_args {
 /* dst = alpha * (sum of parts) + beta * c; parts holds splits results of size elements in f32. */
 struct splitk_args {
     A_ADDR parts, c, dst;
-    A_ADDR batch;
+    A_ADDR batch, epilogue;
     A_I64 batch_c;
     A_U64 size;
     A_I32 c_row, c_col;
@@ -140,21 +142,38 @@ struct qmm_batch_args {
 #define QMV_WIDE_W 1u /* flags: words in loads of up to 16 bytes */
 #define QMV_WIDE_X 2u /* x, and the weight of the norm, 16 bytes at a time */
 #define QMV_NORM 4u
-#define QMV_BATCH 8u    /* products of a batch, by qmm_batch_args */
-#define QMV_RESIDUAL 1u /* epilogues: adds an array of the result's shape */
-#define QMV_SILU_MUL 2u /* silu(first product) * second product */
+#define QMV_BATCH 8u      /* products of a batch, by qmm_batch_args */
+#define QMV_PROGRAM 16u   /* a program follows: epilogue.glsl */
+#define QMV_IN_MEMORY 32u /* qmv_sets_args: see there */
+#define QMV_CENTRED 64u   /* the norm takes the mean away */
+#define QMV_NORM_BIAS 128u
 struct qmv_args {
     A_ADDR x, w, scales, biases, out_addr;
-    A_ADDR batch; /* qmm_batch_args; 0: one product */
-    A_ADDR norm, residual;
+    A_ADDR batch;    /* qmm_batch_args; 0: one product */
+    A_ADDR norm;     /* its weight */
+    A_ADDR epilogue; /* what the program reads */
+    A_ADDR norm_bias;
     A_I32 ld_x;
     A_U32 m, n, n_batch;
     A_U32 blocks; /* of rows, of one product */
     A_F32 eps;
 };
 
-/* The same with several matrices and one vector. More than QMV_PUSHED of them lie in memory, at the
- * address in set[0].w. */
+/* Two matrices of the same shape, whose products become one result. */
+struct qmv_pair_args {
+    A_ADDR x, w, scales, biases, out_addr;
+    A_ADDR batch; /* of either matrix */
+    A_ADDR norm, epilogue, norm_bias;
+    A_ADDR w2, scales2, biases2;
+    A_I32 ld_x;
+    A_U32 m, n, n_batch;
+    A_U32 blocks;
+    A_F32 eps;
+};
+
+/* Several matrices, each with a result. With QMV_IN_MEMORY they lie at the address in set[0].w,
+ * n[0] is how many vectors there are, n[1] the distance between them, and set[1].w the bias of the
+ * norm; else there is one vector, and no such bias. */
 #define QMV_PUSHED 3
 #define QMV_SETS 4
 struct qmv_pushed {
@@ -176,6 +195,7 @@ struct qmv_sets_args {
 struct qmm_args {
     A_ADDR a, w, scales, biases, dst;
     A_ADDR batch; /* qmm_batch_args; 0: one product */
+    A_ADDR epilogue;
     A_I32 ld_a;
     A_U32 m, n, k, n_batch;
     A_U32 splits, k_split;
@@ -459,15 +479,16 @@ struct transpose_args {
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
 static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
-static_assert(sizeof(struct gemm_args) == 120, "padding");
-static_assert(sizeof(struct gemv_args) == 120, "padding");
-static_assert(sizeof(struct splitk_args) == 80, "padding");
+static_assert(sizeof(struct gemm_args) == 128, "padding");
+static_assert(sizeof(struct gemv_args) == 128, "padding");
+static_assert(sizeof(struct splitk_args) == 88, "padding");
 static_assert(sizeof(struct quantize_args) == 88, "padding");
 static_assert(sizeof(struct qmm_batch_args) == 36 * WALK_MAX + 32, "padding");
-static_assert(sizeof(struct qmv_args) == 88, "padding");
+static_assert(sizeof(struct qmv_args) == 96, "padding");
+static_assert(sizeof(struct qmv_pair_args) == 120, "padding");
 static_assert(sizeof(struct qmv_set) == 40, "padding");
 static_assert(sizeof(struct qmv_sets_args) == 128, "padding");
-static_assert(sizeof(struct qmm_args) == 80, "padding");
+static_assert(sizeof(struct qmm_args) == 88, "padding");
 static_assert(sizeof(struct reduce_args) == 128, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");

@@ -11,6 +11,8 @@
 #define FLAG_A_WIDE 4u    // several elements of a (w) per load: aligned, and no remainder
 #define FLAG_B_WIDE 8u    // the same of b (x)
 #define FLAG_K_EDGE 16u   // k is not a multiple of the tile
+#define FLAG_PROGRAM 32u  // a program follows: epilogue.glsl
+#define FLAG_X_BY_ROW 64u // gemv: the vectors are rows of the product
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer MmBatch
 {

@@ -20,6 +20,7 @@
 #endif
 #include "common.glsl"
 #include "dtype.glsl"
+#include "epilogue.glsl"
 
 layout(constant_id = 3) const uint LANES = 32; // of a subgroup
 layout(constant_id = 4) const uint EDGE = 16;  // of a fragment: 16, or 8

@@ -65,6 +65,14 @@ void put_quad(Place at, uint row, uint col, Quad q)
             }
     }
 #endif
+#if DT_IS_FLOAT
+    if ((FLAGS & FLAG_PROGRAM) != 0u)
+        [[unroll]] for (int i = 0; i < 4; i++)
+            if (col + i < p.n) {
+                Sides s = epilogue_sides(p.epilogue, at.batch * p.m + row, col + i);
+                q[i] = epilogue(q[i], 0.0, s, p.epilogue);
+            }
+#endif
     uint64_t index = uint64_t(row) * p.n + col;
     bool whole = p.n % 4u == 0u;
     if (EPILOGUE == EPILOGUE_PARTIAL) {

@@ -8,6 +8,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
+#include "epilogue.glsl"
 
 layout(constant_id = 3) const uint BM = 64;
 layout(constant_id = 4) const uint BN = 64;

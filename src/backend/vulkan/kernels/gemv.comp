@@ -9,6 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
+#include "epilogue.glsl"
 #include "subgroup.glsl"
 
 layout(constant_id = 3) const uint LANES = 32; // along the unit stride; a power of two
@@ -124,7 +125,21 @@ void combine()
     }
 }
 
-void put(uint64_t dst, uint64_t c, uint row, uint v, ACC sum)
+// Of a row of w and a vector, the result for this batch.
+ACC follow(ACC sum, uint batch, uint row, uint v)
+{
+#if DT_IS_FLOAT
+    if ((FLAGS & FLAG_PROGRAM) != 0u) {
+        const bool by_row = (FLAGS & FLAG_X_BY_ROW) != 0u;
+        uint first = batch * (by_row ? VECTORS : p.rows);
+        Sides s = epilogue_sides(p.epilogue, first + (by_row ? v : row), by_row ? row : v);
+        return epilogue(sum, 0.0, s, p.epilogue);
+    }
+#endif
+    return sum;
+}
+
+void put(uint64_t dst, uint64_t c, uint batch, uint row, uint v, ACC sum)
 {
     int64_t at = int64_t(row) * p.dst_row + int64_t(v) * p.dst_vec;
     if (EPILOGUE == EPILOGUE_PARTIAL) {
@@ -137,7 +152,7 @@ void put(uint64_t dst, uint64_t c, uint row, uint v, ACC sum)
             old = dt_get(c, int64_t(row) * p.c_row + int64_t(v) * p.c_vec);
         sum = mm_scaled(sum, p.alpha, p.beta, old);
     }
-    dt_set(dst, at, sum);
+    dt_set(dst, at, follow(sum, batch, row, v));
 }
 
 void main()
@@ -176,5 +191,5 @@ void main()
     [[unroll]] for (uint r = 0u; r < HELD; r++)
         if (row + r < p.rows)
             [[unroll]] for (uint v = 0u; v < VECTORS; v++)
-                put(dst, c, row + r, v, sums[r * VECTORS + v]);
+                put(dst, c, batch, row + r, v, sums[r * VECTORS + v]);
 }

@@ -11,17 +11,17 @@
 // Else the sum is in float32, and a code becomes a float without conversion as the mantissa of
 // 1 + code / 2^BITS.
 //
-// SETS: several matrices times the same x, each with a result of its own. Before the product x may
-// be normed, and after it there may be an epilogue. All intermediate results round to the dtype as
-// separate ops would.
+// MANY: several matrices times the same x, each with a result of its own. PAIR: two, whose products
+// become one result. Before the product x may be normed, and after it a program may follow. All
+// intermediate results round to the dtype as separate ops would.
 #extension GL_GOOGLE_include_directive : require
 #ifdef INT_DOT
 #extension GL_EXT_integer_dot_product : require
 #endif
 #include "common.glsl"
 #include "dtype.glsl"
+#include "epilogue.glsl"
 #include "subgroup.glsl"
-#include "math.glsl"
 
 layout(constant_id = 3) const uint LANES = 32;
 layout(constant_id = 4) const uint ROWS = 1;
@@ -31,14 +31,15 @@ layout(constant_id = 7) const uint K = 1024;
 layout(constant_id = 8) const uint SPAN = 32;
 layout(constant_id = 9) const uint STEPS = 1; // blocks of an invocation in one pass over x
 layout(constant_id = 10) const uint FLAGS = 0;
-layout(constant_id = 11) const uint EPILOGUE = 0;
-layout(constant_id = 12) const uint SETS = 1;
-layout(constant_id = 13) const uint MODE = 0;
-layout(constant_id = 14) const uint BITS = 4;
-layout(constant_id = 15) const uint GROUP = 64;
+layout(constant_id = 11) const uint SETS = 1;
+layout(constant_id = 12) const uint MODE = 0;
+layout(constant_id = 13) const uint BITS = 4;
+layout(constant_id = 14) const uint GROUP = 64;
 
 #ifdef MANY
 ARGS(qmv_sets_args);
+#elif defined(PAIR)
+ARGS(qmv_pair_args);
 #else
 ARGS(qmv_args);
 #endif
@@ -49,7 +50,15 @@ const bool WIDE_W = (FLAGS & QMV_WIDE_W) != 0u;
 const bool WIDE_X = (FLAGS & QMV_WIDE_X) != 0u;
 const bool NORM = (FLAGS & QMV_NORM) != 0u;
 const bool BATCH = (FLAGS & QMV_BATCH) != 0u;
-const bool PAIRED = EPILOGUE == QMV_SILU_MUL; // rows of two matrices in turn
+const bool IS_CENTRED = (FLAGS & QMV_CENTRED) != 0u;
+const bool HAS_NORM_BIAS = (FLAGS & QMV_NORM_BIAS) != 0u;
+const bool PROGRAM = (FLAGS & QMV_PROGRAM) != 0u;
+const bool IN_MEMORY = (FLAGS & QMV_IN_MEMORY) != 0u;
+#ifdef PAIR
+const bool PAIRED = true; // rows of two matrices in turn
+#else
+const bool PAIRED = false;
+#endif
 
 const uint THREADS = gl_WorkGroupSize.x;
 const uint TEAMS = THREADS / (LANES * SPLITS);
@@ -97,7 +106,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Qmv
 Matrix matrix_at(uint i)
 {
 #ifdef MANY
-    if (SETS > QMV_PUSHED) {
+    if (IN_MEMORY) {
         qmv_set s = QmvSets(p.set[0].w).v[i];
         return Matrix(s.w, s.scales, s.biases, s.out_addr, s.n);
     }
@@ -110,12 +119,35 @@ Matrix matrix_at(uint i)
         }
     return Matrix(s.w, s.scales, s.biases, s.out_addr, n);
 #else
+#ifdef PAIR
+    if (i == 1u)
+        return Matrix(p.w2, p.scales2, p.biases2, p.out_addr, p.n);
+#endif
     return Matrix(p.w, p.scales, p.biases, p.out_addr, p.n);
+#endif
+}
+
+uint all_vectors()
+{
+#ifdef MANY
+    return IN_MEMORY ? p.n[0] : 1u;
+#else
+    return p.m;
+#endif
+}
+
+int64_t vector_distance()
+{
+#ifdef MANY
+    return IN_MEMORY ? int64_t(int(p.n[1])) : 0l;
+#else
+    return int64_t(p.ld_x);
 #endif
 }
 
 Matrix matrix[2]; // in use: one, or a pair
 uint64_t x_at;
+uint first_vector; // of the batch, all vectors of all batches being numbered
 
 // Takes the matrix and the rows of a block of rows in use; returns the team's first result row.
 uint aim(uint block)
@@ -142,7 +174,7 @@ uint all_blocks()
 #ifdef MANY
     const uint per_group = TEAMS * OUTS;
     uint blocks = (matrix_at(0u).n + per_group - 1u) / per_group;
-    [[unroll]] for (uint i = 1u; i < (PAIRED ? 1u : SETS); i++)
+    [[unroll]] for (uint i = 1u; i < SETS; i++)
         blocks += (matrix_at(i).n + per_group - 1u) / per_group;
     return blocks;
 #else
@@ -227,9 +259,7 @@ void get_eight(uint64_t at, out float v[8])
 void read_eight(uint vector, uint k, out float v[8])
 {
     uint64_t at = x_at + k * DT_BYTES;
-#ifndef MANY
-    at += uint64_t(int64_t(min(vector, p.m - 1u)) * p.ld_x * DT_BYTES);
-#endif
+    at += uint64_t(int64_t(min(vector, all_vectors() - 1u)) * vector_distance() * DT_BYTES);
     get_eight(at, v);
 }
 
@@ -283,40 +313,77 @@ void stage_eight(uint vector, uint eight, float v[8])
 const uint STAGED_EIGHTS = STAGED / 8u;
 const uint SHARE = (STAGED_EIGHTS + THREADS - 1u) / THREADS; // eights of an invocation
 
+// Adds up over the workgroup; all of it calls together.
+float total_of(float v)
+{
+    for (uint mask = 1u; mask < gl_SubgroupSize; mask <<= 1)
+        v += sg_xor(v, mask);
+    if (gl_SubgroupInvocationID == 0u)
+        squares[gl_SubgroupID] = v;
+    barrier();
+    v = squares[0];
+    for (uint i = 1u; i < gl_NumSubgroups; i++)
+        v += squares[i];
+    return v;
+}
+
+uint64_t norm_bias()
+{
+#ifdef MANY
+    return p.set[1].w;
+#else
+    return p.norm_bias;
+#endif
+}
+
 // x as it is normed: kept in registers while its squares are summed. Its weights are on their way
 // before anything waits.
-void stage_normed()
+void stage_normed(uint vector)
 {
-    float kept[SHARE * 8u], weight[SHARE * 8u], total = 0.0;
+    float kept[SHARE * 8u], weight[SHARE * 8u], bias[HAS_NORM_BIAS ? SHARE * 8u : 1u], total = 0.0;
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
-        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), w[8] = v;
+        float v[8] = float[8](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), w[8] = v, b[8] = v;
         if (eight < STAGED_EIGHTS) {
-            read_eight(0u, eight * 8u, v);
+            read_eight(vector, eight * 8u, v);
             get_eight(p.norm + eight * (8u * DT_BYTES), w);
+            if (HAS_NORM_BIAS)
+                get_eight(norm_bias() + eight * (8u * DT_BYTES), b);
         }
         [[unroll]] for (uint i = 0u; i < 8u; i++) {
             kept[c * 8u + i] = v[i];
             weight[c * 8u + i] = w[i];
-            total = fma(v[i], v[i], total);
+            if (HAS_NORM_BIAS)
+                bias[c * 8u + i] = b[i];
+            total = IS_CENTRED ? total + v[i] : fma(v[i], v[i], total);
         }
     }
-    for (uint mask = 1u; mask < gl_SubgroupSize; mask <<= 1)
-        total += sg_xor(total, mask);
-    if (gl_SubgroupInvocationID == 0u)
-        squares[gl_SubgroupID] = total;
-    barrier();
-    total = squares[0];
-    for (uint i = 1u; i < gl_NumSubgroups; i++)
-        total += squares[i];
+    if (vector > 0u)
+        barrier(); // the sums of the vector before have been read
+    total = total_of(total);
+    if (IS_CENTRED) {
+        float mean = total / float(K);
+        total = 0.0;
+        [[unroll]] for (uint c = 0u; c < SHARE; c++)
+            [[unroll]] for (uint i = 0u; i < 8u; i++) {
+                float d = tid + c * THREADS < STAGED_EIGHTS ? kept[c * 8u + i] - mean : 0.0;
+                kept[c * 8u + i] = d;
+                total = fma(d, d, total);
+            }
+        barrier();
+        total = total_of(total);
+    }
     float factor = inversesqrt(total / float(K) + p.eps);
     [[unroll]] for (uint c = 0u; c < SHARE; c++) {
         uint eight = tid + c * THREADS;
         if (eight < STAGED_EIGHTS) {
             float v[8];
-            [[unroll]] for (uint i = 0u; i < 8u; i++)
+            [[unroll]] for (uint i = 0u; i < 8u; i++) {
                 v[i] = dt_round(dt_round(kept[c * 8u + i] * factor) * weight[c * 8u + i]);
-            stage_eight(0u, eight, v);
+                if (HAS_NORM_BIAS)
+                    v[i] = dt_round(v[i] + bias[c * 8u + i]);
+            }
+            stage_eight(vector, eight, v);
         }
     }
 }
@@ -325,7 +392,8 @@ void stage(uint pass)
 {
     uint eights = min(STAGED, K - pass * PASS) / 8u;
     if (NORM) {
-        stage_normed();
+        for (uint vector = 0u; vector < VECTORS; vector++)
+            stage_normed(vector);
     } else {
         for (uint i = tid; i < eights * VECTORS; i += THREADS) {
             uint vector = VECTORS == 1u ? 0u : i / eights;
@@ -449,42 +517,35 @@ uint first_sum()
 
 // ---- results ----
 
-// What is added to the result of an invocation that has one, loaded with the weights.
-const bool AHEAD = EPILOGUE == QMV_RESIDUAL && SUMS <= LANES && VECTORS == 1u;
-float ahead;
+// What the program reads for the result of an invocation that has one, loaded with the weights.
+const bool AHEAD = PROGRAM && SUMS <= LANES && VECTORS == 1u;
+#ifndef MANY
+Sides ahead;
+#endif
 
 void load_ahead(uint first_row)
 {
 #ifndef MANY
-    uint row = first_row + (SPLITS > 1u ? tid - team * OUTS : first_sum());
-    ahead = 0.0;
-    if (AHEAD && row < matrix[0].n)
-        ahead = dt_get(p.residual, int64_t(row));
+    uint row = first_row + (SPLITS > 1u ? tid - team * OUTS : first_sum() / (PAIRED ? 2u : 1u));
+    if (AHEAD)
+        ahead = epilogue_sides(p.epilogue, first_vector, min(row, matrix[0].n - 1u));
 #endif
 }
 
+// other: the second product of a pair.
 void put(uint row, uint vector, float v, float other)
 {
-    if (row >= matrix[0].n)
+    if (row >= matrix[0].n || vector >= all_vectors())
         return;
 #ifndef MANY
-    if (vector >= p.m)
-        return;
-    int64_t at = int64_t(vector) * matrix[0].n + row;
-    if (AHEAD)
-        v = dt_round(v) + ahead;
-    else if (EPILOGUE == QMV_RESIDUAL)
-        v = dt_round(v) + dt_get(p.residual, at);
-#else
-    int64_t at = int64_t(row);
-    if (PAIRED) {
-        float gate = dt_round(v);
-        precise float silu = gate * dt_round(sigmoid_f32(gate));
-        precise float scaled = dt_round(silu) * dt_round(other);
-        v = scaled;
+    if (PROGRAM) {
+        Sides sides = ahead;
+        if (!AHEAD)
+            sides = epilogue_sides(p.epilogue, first_vector + vector, row);
+        v = epilogue(v, other, sides, p.epilogue);
     }
 #endif
-    dt_set(matrix[0].out_addr, at, v);
+    dt_set(matrix[0].out_addr, int64_t(vector) * matrix[0].n + row, v);
 }
 
 // Sum number i of the team goes to its place; of a pair the second one only with the first.
@@ -494,8 +555,9 @@ void finish(uint first_row)
         [[unroll]] for (uint i = 0u; i < HELD; i++) {
             uint sum = first_sum() + i, r = sum / VECTORS;
             float other = 0.0;
-            if (PAIRED)
-                other = HELD > 1u ? sums[i | 1u] : sg_xor(sums[i], PER_SUM);
+            if (PAIRED) // the sum of the other matrix is VECTORS behind
+                other = HELD > VECTORS ? sums[i | VECTORS]
+                                       : sg_xor(sums[i], VECTORS / HELD * PER_SUM);
             if (lane % PER_SUM == 0u && !(PAIRED && (r & 1u) != 0u))
                 put(first_row + (PAIRED ? r >> 1 : r), sum % VECTORS, sums[i], other);
         }
@@ -549,6 +611,7 @@ void main()
 #endif
     uint first_row = aim(block);
 #ifndef MANY
+    first_vector = batch * p.m;
     if (BATCH) {
         int64_t at[4];
         qmm_offsets(p.batch, batch, at);
@@ -557,6 +620,11 @@ void main()
         matrix[0].scales += uint64_t(at[2] * (IS_AFFINE ? DT_BYTES : 1));
         matrix[0].biases += uint64_t(at[3] * DT_BYTES);
         matrix[0].out_addr += uint64_t(batch) * p.m * p.n * DT_BYTES;
+#ifdef PAIR
+        matrix[1].w += uint64_t(at[1] * 4l);
+        matrix[1].scales += uint64_t(at[2] * (IS_AFFINE ? DT_BYTES : 1));
+        matrix[1].biases += uint64_t(at[3] * DT_BYTES);
+#endif
     }
 #endif
     if (PASSES == 1u) {

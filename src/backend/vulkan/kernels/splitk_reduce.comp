@@ -5,8 +5,10 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "dtype.glsl"
+#include "epilogue.glsl"
 
-layout(constant_id = 3) const uint EPILOGUE = 0;
+layout(constant_id = 3) const uint FLAGS = 0;
+layout(constant_id = 4) const uint EPILOGUE = 0;
 
 ARGS(splitk_args);
 #include "gemm.glsl"
@@ -22,9 +24,16 @@ VAL old_value(uint64_t index)
 
 VAL finish(VAL sum, uint64_t index)
 {
-    if (EPILOGUE != EPILOGUE_SCALED)
-        return sum;
-    return mm_scaled(sum, p.alpha, p.beta, p.beta == 0.0 ? DT_ZERO : old_value(index));
+    if (EPILOGUE == EPILOGUE_SCALED)
+        sum = mm_scaled(sum, p.alpha, p.beta, p.beta == 0.0 ? DT_ZERO : old_value(index));
+#if DT_IS_FLOAT
+    if ((FLAGS & FLAG_PROGRAM) != 0u) {
+        uint row = uint(index / p.n);
+        Sides s = epilogue_sides(p.epilogue, row, uint(index - uint64_t(row) * p.n));
+        sum = epilogue(sum, 0.0, s, p.epilogue);
+    }
+#endif
+    return sum;
 }
 
 void main()

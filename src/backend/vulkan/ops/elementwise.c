@@ -229,7 +229,7 @@ static bool use_native_half(void)
     return gate == 1 || (gate == 2 && !vk_limits_get()->is_software);
 }
 
-static uint16_t float_flags(void)
+uint16_t elem_float_flags(void)
 {
     const VkPhysicalDeviceVulkan12Properties *p = &vk_dev.phys.props12;
     bool has_modes = p->shaderSignedZeroInfNanPreserveFloat16 &&
@@ -264,7 +264,7 @@ static struct elem_class classify(const struct elem_job *job)
     for (int o = 0; o < n_operands(job) && !wide; o++)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
-                         float_flags());
+                         elem_float_flags());
     struct elem_args size = elem_args_size(job->fx, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;

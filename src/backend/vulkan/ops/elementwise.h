@@ -20,4 +20,7 @@ struct elem_job {
     uint64_t range[2]; /* Arange: bits of start and step in the working type */
 };
 
+/* Which float controls kernels that are emitted ask for: bits of enum elem_flags. */
+uint16_t elem_float_flags(void);
+
 MUST_CHECK enum err elem_dispatch(struct vk_enc *e, const struct elem_job *job);

@@ -12,90 +12,25 @@ static bool is_dense(const struct arr *a)
     return a->flags & LAYOUT_ROW;
 }
 
-/* ---- quantized products ---- */
+/* ---- nodes as steps of their own ---- */
 
-static struct arr *residual_of(const struct group *g)
+struct exec vk_group_exec(const struct exec *x, const struct node *n, struct arr **out)
 {
-    const struct node *last = g->node[QMM_LAST];
-
-    return last->in[0] == &g->node[QMM_PRODUCT]->out[0] ? last->in[1] : last->in[0];
+    *out = &n->out[0];
+    return (struct exec){
+        .strm = x->strm, .node = n, .in = n->in, .n_in = n->n_in, .out = out, .n_out = 1
+    };
 }
 
-static void fill_set(struct vk_qmv_set *s, const struct node *n)
+enum err vk_group_run(const struct exec *x, int slot)
 {
-    *s = (struct vk_qmv_set){ .w = n->in[1],
-                              .scales = n->in[2],
-                              .biases = n->n_in > 3 ? n->in[3] : NULL,
-                              .out = &n->out[0],
-                              .n = n->in[1]->shape[0] };
-}
+    const struct node *n = x->group->node[slot];
+    struct arr *out;
 
-/* The group as a merged product. The result of the whole goes to the last node. */
-static void make_product(struct vk_qmv *v, const struct group *g)
-{
-    const struct node *first = g->node[QMM_PRODUCT], *norm = g->node[QMM_NORM];
-    const struct quantized_matmul_params *p = first->params;
-    const struct arr *x = norm ? norm->in[0] : first->in[0];
-
-    *v = (struct vk_qmv){ .q = p->q, .x = x, .k = x->shape[x->ndim - 1] };
-    v->m = v->k ? (int64_t)x->size / v->k : 0;
-    v->ld = v->k;
-    for (; v->n_sets < VK_QMV_SETS && g->node[QMM_PRODUCT + v->n_sets]; v->n_sets++)
-        fill_set(&v->set[v->n_sets], g->node[QMM_PRODUCT + v->n_sets]);
-    if (norm) {
-        const struct norm_params *np = norm->params;
-        v->norm = np->has_weight ? norm->in[1] : NULL;
-        v->eps = np->eps;
-    }
-    if (!g->node[QMM_LAST])
-        return;
-    v->set[0].out = &g->node[QMM_LAST]->out[0];
-    v->epilogue = g->node[QMM_SIGMOID] ? VK_QMV_SILU_MUL : VK_QMV_ADD;
-    if (v->epilogue == VK_QMV_ADD)
-        v->residual = residual_of(g);
-    else
-        v->set[1].out = NULL;
-}
-
-static enum group_reason judge_product(const struct vk_qmv *v, const struct group *g)
-{
-    const struct quantized_matmul_params *p = g->node[QMM_PRODUCT]->params;
-
-    if (!p->transpose || !is_dense(v->x) || (g->node[QMM_NORM] && !v->norm) ||
-        (v->norm && v->norm->strides[0] != 1) || (v->residual && !is_dense(v->residual)))
-        return GROUP_LAYOUT;
-    for (int i = 0; i < v->n_sets; i++) {
-        const struct vk_qmv_set *s = &v->set[i];
-        if (s->w->ndim != 2 || !is_dense(s->w) || !is_dense(s->scales) ||
-            (s->biases && !is_dense(s->biases)))
-            return GROUP_LAYOUT;
-        if (v->epilogue == VK_QMV_SILU_MUL && s->n != v->set[0].n)
-            return GROUP_SIZE;
-    }
-    if (v->x->dtype != g->node[QMM_PRODUCT]->out[0].dtype ||
-        (v->norm && v->norm->dtype != v->x->dtype))
-        return GROUP_DTYPE;
-    return vk_qmv_fits(v) ? GROUP_TAKEN : GROUP_SIZE;
-}
-
-static enum err run_product(const struct exec *x, enum group_reason *why)
-{
-    struct vk_qmv v;
-    struct vk_enc *e;
-    bool gave_way;
-    enum err err = ERR_OK;
-
-    make_product(&v, x->group);
-    if ((*why = judge_product(&v, x->group)) != GROUP_TAKEN)
+    if (!n)
         return ERR_OK;
-    for (int i = 0; i < x->n_out; i++)
-        TRY(arr_alloc(x->out[i], x->strm->be));
-    TRY(vk_enc_get(&e, x->strm));
-    err = vk_qmv_encode(e, &v, &gave_way);
-    if (err && gave_way)
-        err = ERR_UNSUPPORTED; /* nothing is encoded: the nodes run one by one */
-out:
-    return err;
+    struct exec own = vk_group_exec(x, n, &out);
+    return x->strm->be->families[op_table[n->op].family](&own);
 }
 
 /* ---- heads ---- */
@@ -310,26 +245,6 @@ static enum group_reason judge_attn(const struct group *g, const struct vk_rope 
                : GROUP_PARAMS;
 }
 
-/* A node of the group as a step of its own. */
-static struct exec exec_of(const struct exec *x, const struct node *n, struct arr **out)
-{
-    *out = &n->out[0];
-    return (struct exec){
-        .strm = x->strm, .node = n, .in = n->in, .n_in = n->n_in, .out = out, .n_out = 1
-    };
-}
-
-static enum err run_alone(const struct exec *x, int slot)
-{
-    const struct node *n = x->group->node[slot];
-    struct arr *out;
-
-    if (!n)
-        return ERR_OK;
-    struct exec own = exec_of(x, n, &out);
-    return x->strm->be->families[op_table[n->op].family](&own);
-}
-
 /* Heads first, then the attention. Where this fails its nodes alone would, too. */
 static enum err run_apart(const struct exec *x, struct vk_enc *e, struct vk_rope *r,
                           const struct heads *h)
@@ -338,9 +253,9 @@ static enum err run_apart(const struct exec *x, struct vk_enc *e, struct vk_rope
 
     TRY(place_heads(&r->part[QUERIES], x, &h[QUERIES]));
     TRY(vk_rope_encode(e, r));
-    TRY(run_alone(x, ATTN_KEYS));
-    TRY(run_alone(x, ATTN_VALUES));
-    err = run_alone(x, ATTN_SDPA);
+    TRY(vk_group_run(x, ATTN_KEYS));
+    TRY(vk_group_run(x, ATTN_VALUES));
+    err = vk_group_run(x, ATTN_SDPA);
 out:
     return err == ERR_UNSUPPORTED ? ERR_RUNTIME : err;
 }
@@ -349,30 +264,35 @@ static enum err run_together(const struct exec *x, struct vk_enc *e, const struc
                              enum group_reason *why)
 {
     struct arr *out;
-    struct exec sdpa = exec_of(x, x->group->node[ATTN_SDPA], &out);
+    struct exec sdpa = vk_group_exec(x, x->group->node[ATTN_SDPA], &out);
     enum err err;
 
     TRY(vk_attn_heads(e, &(struct vk_attn_heads){ &sdpa, r }, why));
     for (int slot = ATTN_KEYS; slot <= ATTN_VALUES && *why == GROUP_TAKEN; slot++)
         if (group_wants(x->group, slot))
-            TRY(run_alone(x, slot));
+            TRY(vk_group_run(x, slot));
 out:
     return err;
 }
 
-/* What stays inside the group lives as long as its inputs. */
+enum err vk_group_hold(const struct exec *x, int slot)
+{
+    const struct node *n = x->group->node[slot];
+    struct arr *a = n ? &n->out[0] : NULL;
+
+    if (!a || !a->buf || group_wants(x->group, slot))
+        return ERR_OK;
+    return x->strm->be->hold(x->strm, &a->buf, 1);
+}
+
 static enum err hold_inner(const struct exec *x)
 {
     static const int slots[] = { HEADS_ROPE, HEADS_SLOTS + HEADS_UPDATE,
                                  2 * HEADS_SLOTS + HEADS_UPDATE };
     enum err err = ERR_OK;
 
-    for (size_t i = 0; i < ARRAY_LEN(slots); i++) {
-        struct arr *a = &x->group->node[slots[i]]->out[0];
-        if (a->buf && !group_wants(x->group, slots[i]))
-            TRY(x->strm->be->hold(x->strm, &a->buf, 1));
-    }
-out:
+    for (size_t i = 0; i < ARRAY_LEN(slots) && !err; i++)
+        err = vk_group_hold(x, slots[i]);
     return err;
 }
 
@@ -524,6 +444,6 @@ out:
 /* ---- */
 
 const be_group_fn vk_groups[GROUP_KIND_COUNT] = {
-    [GROUP_QMM] = run_product,       [GROUP_ATTN] = run_attn,   [GROUP_HEADS] = run_heads,
-    [GROUP_ADD_NORM] = run_add_norm, [GROUP_EMBED] = run_embed,
+    [GROUP_PRODUCT] = vk_group_product, [GROUP_ATTN] = run_attn,   [GROUP_HEADS] = run_heads,
+    [GROUP_ADD_NORM] = run_add_norm,    [GROUP_EMBED] = run_embed,
 };

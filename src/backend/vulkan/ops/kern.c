@@ -101,23 +101,42 @@ bool kern_is_usable(enum kern_id id, int dtype)
     return module_at(id, dtype)->blob && device_has(rows[id].needs);
 }
 
-enum err kern_pipe(const struct vk_pipe **out, enum kern_id id, int dtype, const uint32_t *spec,
-                   int n_spec)
+enum err kern_module_get(struct kern_module *out, enum kern_id id, int dtype)
 {
     if (!kern_is_usable(id, dtype))
         return err_set(ERR_UNSUPPORTED, "[vulkan] kernel %s has no usable module for %s",
                        rows[id].name, dtype < 0 ? "this device" : dt_name((enum dtype)dtype));
     const struct module *m = module_at(id, dtype);
+    *out = (struct kern_module){ m->name, m->key, m->blob->words, m->blob->n_words };
+    return ERR_OK;
+}
+
+enum err kern_pipe_of(const struct vk_pipe **out, const struct kern_want *want,
+                      const struct kern_module *module)
+{
     const struct vk_limits *dev = vk_limits_get();
     /* Matrix kernels divide a workgroup into subgroups of the default size. */
-    bool is_fixed = rows[id].needs & VK_CAP_COOPMAT && dev->min_subgroup != dev->max_subgroup;
+    bool is_fixed =
+        rows[want->kern].needs & VK_CAP_COOPMAT && dev->min_subgroup != dev->max_subgroup;
     uint32_t subgroup_size = is_fixed ? dev->subgroup_size : 0;
-    return vk_pipe_get(out, &(struct vk_pipe_params){ .name = m->name,
-                                                      .key = m->key,
-                                                      .words = m->blob->words,
-                                                      .n_words = m->blob->n_words,
-                                                      .spec = spec,
-                                                      .n_spec = n_spec,
-                                                      .subgroup_size = subgroup_size,
-                                                      .n_addr = m->blob->n_addr });
+
+    return vk_pipe_get(out, &(struct vk_pipe_params){
+                                .name = module->name,
+                                .key = module->key,
+                                .words = module->words,
+                                .n_words = module->n_words,
+                                .spec = want->spec,
+                                .n_spec = want->n_spec,
+                                .subgroup_size = subgroup_size,
+                                .n_addr = module_at(want->kern, want->dtype)->blob->n_addr });
+}
+
+enum err kern_pipe(const struct vk_pipe **out, enum kern_id id, int dtype, const uint32_t *spec,
+                   int n_spec)
+{
+    struct kern_want want = { id, dtype, spec, n_spec };
+    struct kern_module module;
+    enum err err = kern_module_get(&module, id, dtype);
+
+    return err ? err : kern_pipe_of(out, &want, &module);
 }

@@ -30,3 +30,25 @@ bool kern_is_usable(enum kern_id id, int dtype);
  * Thread-safety: safe. */
 MUST_CHECK enum err kern_pipe(const struct vk_pipe **out, enum kern_id id, int dtype,
                               const uint32_t *spec, int n_spec);
+
+/* What kern_pipe is asked for. */
+struct kern_want {
+    enum kern_id kern;
+    int dtype;
+    const uint32_t *spec;
+    int n_spec;
+};
+
+/* A module made of a kernel's. */
+struct kern_module {
+    const char *name;
+    uint64_t key; /* of the words */
+    const uint32_t *words;
+    size_t n_words;
+};
+
+/* The kernel's module and its name; ERR_UNSUPPORTED where it is not usable. */
+MUST_CHECK enum err kern_module_get(struct kern_module *out, enum kern_id id, int dtype);
+/* As kern_pipe, with another module that takes the kernel's arguments. */
+MUST_CHECK enum err kern_pipe_of(const struct vk_pipe **out, const struct kern_want *want,
+                                 const struct kern_module *module);

@@ -2,6 +2,7 @@
 
 #include "backend/common/matmul_plan.h"
 #include "backend/vulkan/kernels/args.h"
+#include "backend/vulkan/ops/epilogue.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/rt/encoder.h"
@@ -14,6 +15,8 @@ enum {
     FLAG_A_WIDE = 4,
     FLAG_B_WIDE = 8,
     FLAG_K_EDGE = 16,
+    FLAG_PROGRAM = 32,
+    FLAG_X_BY_ROW = 64,
 };
 
 /* Rows of tiles that are walked together: with tiles of 128 x 128, about as many columns of tiles
@@ -27,6 +30,7 @@ struct product {
     enum dtype dtype;
     float alpha, beta;
     bool is_scaled;
+    const struct vk_epilogue *epilogue; /* NULL: none */
     struct mm_plan plan;
     struct mm_layout layout[2];
     struct arr *in[MM_OPERANDS];     /* what the kernels read: an input or its packed copy */
@@ -37,6 +41,7 @@ struct product {
     struct vk_enc *enc;
     uint64_t addr[MM_OPERANDS];
     uint64_t batch; /* address of mm_batch_args, or 0 */
+    uint64_t epilogue_args;
 };
 
 /* ---- operands ---- */
@@ -229,6 +234,12 @@ static uint32_t epilogue_of(const struct product *p)
     return p->is_scaled ? EPILOGUE_SCALED : EPILOGUE_PLAIN;
 }
 
+/* The program that the kernel of the product ends with; that of a part of k has none. */
+static const struct vk_epilogue *program_of(const struct product *p)
+{
+    return p->choice.splits > 1 ? NULL : p->epilogue;
+}
+
 /* Specialization constants: workgroup size, what the kernel has of its own, flags, epilogue. */
 static enum err dispatch(struct product *p, const struct launch *l)
 {
@@ -247,9 +258,10 @@ static enum err dispatch(struct product *p, const struct launch *l)
         spec[n++] = c->tile[i];
     if (c->kernel == MM_GEMV)
         spec[n++] = l->vectors;
-    spec[n++] = l->flags;
+    spec[n++] = l->flags | (program_of(p) ? FLAG_PROGRAM : 0);
     spec[n++] = epilogue_of(p);
-    if ((err = kern_pipe(&pipe, c->kern, (int)p->dtype, spec, n))) {
+    if ((err = vk_epilogue_pipe(&pipe, program_of(p),
+                                &(struct kern_want){ c->kern, (int)p->dtype, spec, n }))) {
         vk_enc_drop(p->enc);
         p->gave_way = variant_gives_way(c->variant, err);
         goto out;
@@ -272,6 +284,7 @@ static enum err run_gemm(struct product *p, uint64_t dst)
                               .c = p->addr[MM_C],
                               .dst = dst,
                               .batch = p->batch,
+                              .epilogue = p->epilogue_args,
                               .batch_a = batch_stride(p, MM_A),
                               .batch_b = batch_stride(p, MM_B),
                               .batch_c = batch_stride(p, MM_C),
@@ -315,6 +328,7 @@ static enum err run_gemv(struct product *p, uint64_t dst, const enum mm_operand 
                               .c = p->addr[MM_C],
                               .dst = dst,
                               .batch = p->batch,
+                              .epilogue = p->epilogue_args,
                               .batch_w = batch_stride(p, w),
                               .batch_x = batch_stride(p, x),
                               .batch_c = batch_stride(p, MM_C),
@@ -334,7 +348,8 @@ static enum err run_gemv(struct product *p, uint64_t dst, const enum mm_operand 
                               .k_split = c->k_split };
     bool wide = is_wide(p, w, chunk);
     uint32_t flags = (along_k(p, w) ? FLAG_A_ALONG_K : 0) | (wide ? FLAG_A_WIDE : 0) |
-                     (wide && along_k(p, x) && is_wide(p, x, chunk) ? FLAG_B_WIDE : 0);
+                     (wide && along_k(p, x) && is_wide(p, x, chunk) ? FLAG_B_WIDE : 0) |
+                     (by_n ? FLAG_X_BY_ROW : 0);
 
     return dispatch(p, &(struct launch){ .args = &args,
                                          .args_size = sizeof args,
@@ -359,16 +374,19 @@ static enum err run_reduce(struct product *p, uint64_t parts, size_t parts_size)
                                 .splits = p->choice.splits,
                                 .alpha = p->alpha,
                                 .beta = p->beta };
-    uint32_t spec[] = { REDUCE_THREADS, 1, 1, p->is_scaled ? EPILOGUE_SCALED : EPILOGUE_PLAIN };
+    uint32_t spec[] = { REDUCE_THREADS, 1, 1, p->epilogue ? FLAG_PROGRAM : 0,
+                        p->is_scaled ? EPILOGUE_SCALED : EPILOGUE_PLAIN };
+    struct kern_want want = { KERN_SPLITK_REDUCE, (int)p->dtype, spec, ARRAY_LEN(spec) };
     const struct vk_pipe *pipe;
     struct vk_grid grid;
     enum err err;
 
-    TRY(kern_pipe(&pipe, KERN_SPLITK_REDUCE, (int)p->dtype, spec, ARRAY_LEN(spec)));
+    TRY(vk_epilogue_pipe(&pipe, p->epilogue, &want));
     TRY(grid_of(&grid, ceil_div(size, 4 * REDUCE_THREADS)));
     vk_enc_scratch_read(p->enc, parts, parts_size);
     if (reads_c(p))
         TRY(vk_enc_read(p->enc, &args.c, p->in[MM_C]));
+    TRY(vk_epilogue_encode(p->enc, &args.epilogue, p->epilogue));
     TRY(vk_enc_write(p->enc, &args.dst, p->x->out[0]));
     TRY(vk_enc_dispatch(p->enc, (struct vk_kernel){ pipe, VARIANT_COUNT }, &args, sizeof args,
                         grid));
@@ -391,6 +409,7 @@ static enum err run(struct product *p)
     TRY(vk_enc_get(&p->enc, p->x->strm));
     TRY(batch_args(p, order));
     TRY(read_operands(p, reads_c(p) && !is_split));
+    TRY(vk_epilogue_encode(p->enc, &p->epilogue_args, program_of(p)));
     if (is_split)
         TRY(vk_enc_scratch(p->enc, &dst, parts_size));
     else
@@ -432,11 +451,12 @@ out:
     return err;
 }
 
-enum err vk_matmul(const struct exec *x)
+enum err vk_matmul_with(const struct exec *x, const struct vk_epilogue *epilogue)
 {
     struct product p = { .x = x,
                          .dtype = (enum dtype)x->out[0]->dtype,
                          .alpha = 1,
+                         .epilogue = epilogue,
                          .is_scaled = x->node->op == OP_ADDMM };
     enum err err;
 
@@ -462,4 +482,9 @@ out:
     for (int i = 0; i < MM_OPERANDS; i++)
         arr_unref(&p.packed[i]);
     return err;
+}
+
+enum err vk_matmul(const struct exec *x)
+{
+    return vk_matmul_with(x, NULL);
 }

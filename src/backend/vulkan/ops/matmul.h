@@ -2,6 +2,7 @@
  * the dispatch of it (matmul.c). */
 #pragma once
 
+#include "backend/backend.h"
 #include "backend/vulkan/ops/kern.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/common.h"
@@ -41,6 +42,11 @@ struct mm_choice {
     int64_t step;   /* of k in one trip */
     uint32_t splits, k_split;
 };
+
+struct vk_epilogue;
+
+/* As vk_matmul, with a program behind the product; NULL: none. */
+MUST_CHECK enum err vk_matmul_with(const struct exec *x, const struct vk_epilogue *epilogue);
 
 /* The first row that accepts the problem; the last rows accept everything. */
 MUST_CHECK enum err mm_pick(struct mm_choice *out, const struct mm_problem *q);

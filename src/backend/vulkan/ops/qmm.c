@@ -1,14 +1,16 @@
 #include "backend/vulkan/ops/qmm.h"
 
+#include "backend/vulkan/ops/epilogue.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/launch.h"
+#include "backend/vulkan/ops/matmul.h"
 #include "backend/vulkan/ops/qmm_batch.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 
 /* As in kernels/gemm.glsl. */
 enum { EPILOGUE_PLAIN, EPILOGUE_SCALED, EPILOGUE_PARTIAL };
-enum { FLAG_A_ALONG_K = 1, FLAG_B_ALONG_K = 2, FLAG_A_WIDE = 4 };
+enum { FLAG_A_ALONG_K = 1, FLAG_B_ALONG_K = 2, FLAG_A_WIDE = 4, FLAG_PROGRAM = 32 };
 
 /* Rows of tiles that are walked together, as in matmul.c. */
 #define BAND 8
@@ -16,6 +18,7 @@ enum { FLAG_A_ALONG_K = 1, FLAG_B_ALONG_K = 2, FLAG_A_WIDE = 4 };
 /* One product on its way to the device. */
 struct product {
     const struct exec *x;
+    const struct vk_epilogue *epilogue; /* NULL: none */
     enum dtype dtype;
     struct qmm_plan plan;
     struct vk_enc *enc;
@@ -70,8 +73,8 @@ static enum err run_tiled(struct product *p)
                              .splits = 1,
                              .k_split = (uint32_t)plan->k,
                              .band = BAND };
-    uint32_t flags =
-        FLAG_A_ALONG_K | (plan->transpose ? FLAG_B_ALONG_K : 0) | (is_wide(p) ? FLAG_A_WIDE : 0);
+    uint32_t flags = FLAG_A_ALONG_K | (plan->transpose ? FLAG_B_ALONG_K : 0) |
+                     (is_wide(p) ? FLAG_A_WIDE : 0) | (p->epilogue ? FLAG_PROGRAM : 0);
     const uint32_t tile[5] = { 32, 32, 16, 4, 4 };
     uint32_t threads = tile[0] / tile[3] * (tile[1] / tile[4]);
     uint32_t spec[] = { threads,
@@ -93,7 +96,9 @@ static enum err run_tiled(struct product *p)
 
     if (groups > UINT32_MAX)
         return err_set(ERR_UNSUPPORTED, "[quantized_matmul] The product is too large.");
-    TRY(kern_pipe(&pipe, KERN_QMM_TILED, (int)p->dtype, spec, ARRAY_LEN(spec)));
+    TRY(vk_epilogue_pipe(
+        &pipe, p->epilogue,
+        &(struct kern_want){ KERN_QMM_TILED, (int)p->dtype, spec, ARRAY_LEN(spec) }));
     if (plan->k) {
         TRY(qmm_batch_encode(p->enc, &args.batch, plan));
         TRY(vk_enc_read(p->enc, &args.a, plan->in[QMM_X]));
@@ -102,6 +107,7 @@ static enum err run_tiled(struct product *p)
         if (plan->in[QMM_BIASES])
             TRY(vk_enc_read(p->enc, &args.biases, plan->in[QMM_BIASES]));
     }
+    TRY(vk_epilogue_encode(p->enc, &args.epilogue, p->epilogue));
     TRY(vk_enc_write(p->enc, &args.dst, p->x->out[0]));
     TRY(vk_enc_dispatch(p->enc, (struct vk_kernel){ pipe, VARIANT_QMM_TILED }, &args, sizeof args,
                         launch_grid((uint64_t)groups)));
@@ -123,6 +129,7 @@ static enum err run_few(struct product *p, bool *done)
                         .n_sets = 1,
                         .set = { { plan->in[QMM_W], plan->in[QMM_SCALES], plan->in[QMM_BIASES],
                                    p->x->out[0], plan->n } },
+                        .epilogue = p->epilogue,
                         .plan = plan };
     bool gave_way = false;
     enum err err = ERR_OK;
@@ -219,8 +226,10 @@ static enum err run_unpacked(struct product *p)
     TRY(view_of(&in[1], numbers, (int64_t[]){ plan->k, plan->n },
                 plan->transpose ? (int64_t[]){ 1, plan->k } : (int64_t[]){ plan->n, 1 }));
     TRY(arr_new_empty(&out, &shape, p->dtype));
-    TRY(vk_matmul(&(struct exec){
-        .strm = plan->strm, .node = &matmul, .in = in, .out = &out, .n_in = 2, .n_out = 1 }));
+    struct exec product = {
+        .strm = plan->strm, .node = &matmul, .in = in, .out = &out, .n_in = 2, .n_out = 1
+    };
+    TRY(vk_matmul_with(&product, p->epilogue));
     arr_shape(&whole, p->x->out[0]);
     shp_row_strides(strides, &whole);
     arr_share(p->x->out[0], out, strides, shp_layout_flags(&whole, strides, out->data_size),
@@ -265,9 +274,9 @@ out:
     return err;
 }
 
-enum err vk_quantized_matmul(const struct exec *x)
+enum err vk_quantized_matmul_with(const struct exec *x, const struct vk_epilogue *epilogue)
 {
-    struct product p = { .x = x, .dtype = (enum dtype)x->out[0]->dtype };
+    struct product p = { .x = x, .epilogue = epilogue, .dtype = (enum dtype)x->out[0]->dtype };
     bool done;
     enum err err;
 
@@ -282,4 +291,9 @@ enum err vk_quantized_matmul(const struct exec *x)
 out:
     qmm_plan_fini(&p.plan);
     return err;
+}
+
+enum err vk_quantized_matmul(const struct exec *x)
+{
+    return vk_quantized_matmul_with(x, NULL);
 }

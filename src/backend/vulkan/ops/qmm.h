@@ -6,6 +6,11 @@
 #include "backend/vulkan/rt/encoder.h"
 
 struct qmm_plan;
+struct vk_epilogue;
+
+/* As vk_quantized_matmul, with a program behind the product; NULL: none. */
+MUST_CHECK enum err vk_quantized_matmul_with(const struct exec *x,
+                                             const struct vk_epilogue *epilogue);
 
 /* Unpacks a dense matrix into out, whose dtype is that of scales and biases in affine mode; or rows
  * of it, numbered as gather's indices are. */
@@ -21,16 +26,11 @@ MUST_CHECK enum err vk_dequantize_encode(struct vk_enc *e, const struct vk_dequa
 
 /* ---- few rows ---- */
 
-enum vk_qmv_epilogue {
-    VK_QMV_PLAIN,
-    VK_QMV_ADD,      /* result = product + residual */
-    VK_QMV_SILU_MUL, /* result = silu(product of set 0) * product of set 1 */
-};
-
 #define VK_QMV_SETS 4
 
-/* One x times up to VK_QMV_SETS packed matrices of k columns (n rows each, dense) in one dispatch.
- * All steps round to the dtype of x, as separate ops would. */
+/* One x times up to VK_QMV_SETS packed matrices of k columns (n rows each, dense) in one dispatch,
+ * each with its result or, with an epilogue, one or two with one result. All steps round to the
+ * dtype of x, as separate ops would. */
 struct vk_qmv {
     struct quant_params q;
     const struct arr *x; /* m rows of k elements, ld apart */
@@ -40,19 +40,20 @@ struct vk_qmv {
         const struct arr *w, *scales, *biases; /* biases NULL in the fp modes */
         const struct arr *out;                 /* m x n, dense, has storage */
         int64_t n;
-    } set[VK_QMV_SETS];     /* VK_QMV_SILU_MUL: two of the same n; the result is set[0].out */
-    const struct arr *norm; /* NULL, or: x is rms-normed first, with this dense weight */
+    } set[VK_QMV_SETS];          /* epilogue: all of the same n; the result is set[0].out */
+    const struct arr *norm;      /* NULL, or: x is normed first, with this dense weight */
+    const struct arr *norm_bias; /* NULL: none; dense */
+    bool is_centred;             /* LayerNorm, else RMSNorm */
     float eps;
-    enum vk_qmv_epilogue epilogue;
-    const struct arr *residual;  /* VK_QMV_ADD: m x n, dense */
-    const struct qmm_plan *plan; /* NULL, or the batch; one set only */
+    const struct vk_epilogue *epilogue; /* NULL, or: over as many products as there are sets */
+    const struct qmm_plan *plan;        /* NULL, or the batch; one result only */
 };
 
 /* The most rows that the kernels take at once. */
 #define VK_QMV_ROWS 16
 
-/* True if the kernels can run it: m up to VK_QMV_ROWS; norm, more than one set and silu_mul need
- * m == 1. Checks layouts and settings, encodes nothing. */
+/* True if the kernels can run it: m up to VK_QMV_ROWS, and fewer where x is normed. Checks layouts
+ * and settings, encodes nothing. */
 bool vk_qmv_fits(const struct vk_qmv *v);
 
 /* Encodes v, which fits. *gave_way: the variant's kernel cannot be built; it is off from here on,

@@ -3,17 +3,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/common/qmm_plan.h"
+#include "backend/vulkan/ops/epilogue.h"
 #include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/ops/qmm_batch.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 #include "base/log.h"
 
-static_assert(VK_QMV_PLAIN == 0 && VK_QMV_ADD == QMV_RESIDUAL && VK_QMV_SILU_MUL == QMV_SILU_MUL &&
-                  VK_QMV_SETS == QMV_SETS,
-              "as in kernels/args.h");
+static_assert(VK_QMV_SETS == QMV_SETS, "as in kernels/args.h");
 
 /* Bytes of shared memory of a workgroup: several then fit a compute unit. */
 #define SHARED_BYTES 32768
@@ -38,6 +38,12 @@ struct geometry {
     uint32_t vectors, steps, outs; /* outs: result rows of a workgroup */
     uint32_t staged;               /* k of x in shared memory */
 };
+
+/* Two products that become one result. */
+static bool is_pair(const struct vk_qmv *v)
+{
+    return v->epilogue && v->n_sets == 2;
+}
 
 /* One block of numbers is at most a group. */
 static uint32_t span_within(uint32_t span, const struct quant_params *q)
@@ -142,7 +148,6 @@ static bool asked_design(struct design *d)
 static void adapt(struct design *d, const struct vk_qmv *v, uint32_t vectors)
 {
     const struct vk_limits *dev = vk_limits_get();
-    bool is_paired = v->epilogue == VK_QMV_SILU_MUL;
     uint32_t words;
 
     d->threads =
@@ -154,7 +159,7 @@ static void adapt(struct design *d, const struct vk_qmv *v, uint32_t vectors)
     d->rows = MAX(MIN(d->rows, power_of_two_below(HELD_WORDS / words)), 1u);
     while (d->rows > 1 && d->rows * vectors > 32)
         d->rows /= 2;
-    if (is_paired)
+    if (is_pair(v))
         d->rows = MAX(d->rows, 2u);
 }
 
@@ -196,8 +201,7 @@ static void geometry_of(struct geometry *g, const struct vk_qmv *v, bool is_dot)
     /* Passes of the same length. */
     g->steps = (uint32_t)ceil_div(ceil_div(v->k, block), ceil_div(v->k, (int64_t)block * most));
     g->staged = (uint32_t)MIN(v->k, (int64_t)block * g->steps);
-    g->outs = g->d.threads / (g->d.lanes * g->d.splits) * g->d.rows /
-              (v->epilogue == VK_QMV_SILU_MUL ? 2 : 1);
+    g->outs = g->d.threads / (g->d.lanes * g->d.splits) * g->d.rows / (is_pair(v) ? 2 : 1);
 }
 
 /* ---- what fits ---- */
@@ -211,9 +215,18 @@ static enum variant_id variant_of(const struct vk_qmv *v)
     return variants[launch_log2((uint64_t)v->m)];
 }
 
+static enum kern_id kern_of(const struct vk_qmv *v, bool is_dot)
+{
+    if (is_pair(v))
+        return is_dot ? KERN_QMV_PAIR_DOT : KERN_QMV_PAIR;
+    if (v->n_sets > 1)
+        return is_dot ? KERN_QMV_MANY_DOT : KERN_QMV_MANY;
+    return is_dot ? KERN_QMV_DOT : KERN_QMV;
+}
+
 static bool takes_dot(const struct vk_qmv *v)
 {
-    enum kern_id kern = v->n_sets > 1 ? KERN_QMV_MANY_DOT : KERN_QMV_DOT;
+    enum kern_id kern = kern_of(v, true);
 
     return gate_on(GATE_VK_QMM_INT_DOT) && v->q.mode == QUANT_AFFINE &&
            (v->q.bits == 4 || v->q.bits == 8) && kern_is_usable(kern, v->x->dtype);
@@ -240,8 +253,8 @@ static bool words_are_aligned(const struct vk_qmv *v, int64_t bytes)
 static bool x_is_aligned(const struct vk_qmv *v)
 {
     int64_t item = (int64_t)dt_size((enum dtype)v->x->dtype);
-    bool aligned =
-        is_aligned(v->x, 16) && is_aligned(v->norm, 16) && (v->m == 1 || v->ld * item % 16 == 0);
+    bool aligned = is_aligned(v->x, 16) && is_aligned(v->norm, 16) &&
+                   is_aligned(v->norm_bias, 16) && (v->m == 1 || v->ld * item % 16 == 0);
 
     if (v->plan)
         for (int d = 0; d < v->plan->n_dims; d++)
@@ -254,13 +267,21 @@ static bool is_batch(const struct vk_qmv *v)
     return v->plan && (v->plan->is_gather || v->plan->n_batch > 1);
 }
 
+/* More matrices than can be pushed, or other numbers besides. */
+static bool sets_in_memory(const struct vk_qmv *v)
+{
+    return v->n_sets > QMV_PUSHED || v->m > 1 || v->norm_bias;
+}
+
 static uint32_t flags_of(const struct vk_qmv *v, const struct geometry *g)
 {
     int64_t words = g->d.span * v->q.bits / 32;
     int64_t load = words % 4 == 0 ? 16 : words % 2 == 0 ? 8 : 4;
 
     return (words_are_aligned(v, load) ? QMV_WIDE_W : 0) | (x_is_aligned(v) ? QMV_WIDE_X : 0) |
-           (v->norm ? QMV_NORM : 0) | (is_batch(v) ? QMV_BATCH : 0);
+           (v->norm ? QMV_NORM : 0) | (is_batch(v) ? QMV_BATCH : 0) |
+           (v->is_centred ? QMV_CENTRED : 0) | (v->norm_bias ? QMV_NORM_BIAS : 0) |
+           (v->epilogue ? QMV_PROGRAM : 0) | (sets_in_memory(v) ? QMV_IN_MEMORY : 0);
 }
 
 static void describe(char *text, size_t size, const void *data)
@@ -274,14 +295,13 @@ static void describe(char *text, size_t size, const void *data)
 
 static enum variant_reason judge(const struct vk_qmv *v)
 {
-    bool is_special = v->n_sets > 1 || v->norm || v->epilogue == VK_QMV_SILU_MUL;
     struct geometry g;
 
     if (!gate_on(GATE_VK_QMM_NATIVE))
         return VARIANT_OFF;
     if (!kern_is_usable(KERN_QMV, v->x->dtype))
         return VARIANT_DTYPE;
-    if (!v->k || v->k > INT32_MAX / 8 || (is_special && v->m > 1))
+    if (!v->k || v->k > INT32_MAX / 8)
         return VARIANT_SIZE;
     geometry_of(&g, v, takes_dot(v));
     /* The norm of x needs all of it. */
@@ -318,15 +338,13 @@ static enum err pipe_of(const struct vk_pipe **pipe, const struct vk_qmv *v,
                         g->d.span,
                         g->steps,
                         flags_of(v, g),
-                        (uint32_t)v->epilogue,
                         (uint32_t)v->n_sets,
                         (uint32_t)v->q.mode,
                         (uint32_t)v->q.bits,
                         (uint32_t)v->q.group_size };
-    enum kern_id kern = v->n_sets > 1 ? (g->is_dot ? KERN_QMV_MANY_DOT : KERN_QMV_MANY)
-                                      : (g->is_dot ? KERN_QMV_DOT : KERN_QMV);
+    struct kern_want want = { kern_of(v, g->is_dot), v->x->dtype, spec, ARRAY_LEN(spec) };
 
-    return kern_pipe(pipe, kern, v->x->dtype, spec, ARRAY_LEN(spec));
+    return vk_epilogue_pipe(pipe, v->epilogue, &want);
 }
 
 /* Blocks of rows over all matrices. */
@@ -334,7 +352,7 @@ static int64_t blocks_of(const struct vk_qmv *v, const struct geometry *g)
 {
     int64_t blocks = 0;
 
-    for (int i = 0; i < (v->epilogue == VK_QMV_SILU_MUL ? 1 : v->n_sets); i++)
+    for (int i = 0; i < (is_pair(v) ? 1 : v->n_sets); i++)
         blocks += ceil_div(v->set[i].n, g->outs);
     return blocks;
 }
@@ -364,34 +382,89 @@ out:
     return err;
 }
 
-static enum err encode_one(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
-                           struct vk_kernel kernel)
+/* One matrix, or the first of a pair. */
+static enum err fill_args(struct qmv_args *a, struct vk_enc *e, const struct vk_qmv *v,
+                          const struct geometry *g)
 {
-    int64_t blocks = blocks_of(v, g), groups = groups_of(v, g, blocks);
-    struct qmv_args a = { .ld_x = (int32_t)v->ld,
-                          .m = (uint32_t)v->m,
-                          .n = (uint32_t)v->set[0].n,
-                          .n_batch = v->plan ? (uint32_t)v->plan->n_batch : 1,
-                          .blocks = (uint32_t)blocks,
-                          .eps = v->eps };
     struct qmv_set s;
     enum err err = ERR_OK;
 
+    *a = (struct qmv_args){ .ld_x = (int32_t)v->ld,
+                            .m = (uint32_t)v->m,
+                            .n = (uint32_t)v->set[0].n,
+                            .n_batch = v->plan ? (uint32_t)v->plan->n_batch : 1,
+                            .blocks = (uint32_t)blocks_of(v, g),
+                            .eps = v->eps };
     if (v->plan)
-        TRY(qmm_batch_encode(e, &a.batch, v->plan));
+        TRY(qmm_batch_encode(e, &a->batch, v->plan));
     TRY(read_set(e, &s, &v->set[0]));
-    a.w = s.w;
-    a.scales = s.scales;
-    a.biases = s.biases;
-    TRY(vk_enc_read(e, &a.x, v->x));
+    a->w = s.w;
+    a->scales = s.scales;
+    a->biases = s.biases;
+    TRY(vk_enc_read(e, &a->x, v->x));
     if (v->norm)
-        TRY(vk_enc_read(e, &a.norm, v->norm));
-    if (v->residual)
-        TRY(vk_enc_read(e, &a.residual, v->residual));
-    TRY(vk_enc_write(e, &a.out_addr, v->set[0].out));
+        TRY(vk_enc_read(e, &a->norm, v->norm));
+    if (v->norm_bias)
+        TRY(vk_enc_read(e, &a->norm_bias, v->norm_bias));
+    TRY(vk_epilogue_encode(e, &a->epilogue, v->epilogue));
+    TRY(vk_enc_write(e, &a->out_addr, v->set[0].out));
+out:
+    return err;
+}
+
+static enum err encode_one(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
+                           struct vk_kernel kernel)
+{
+    int64_t groups = groups_of(v, g, blocks_of(v, g));
+    struct qmv_args a;
+    enum err err;
+
+    TRY(fill_args(&a, e, v, g));
     TRY(vk_enc_dispatch(e, kernel, &a, sizeof a, launch_grid((uint64_t)groups)));
 out:
     return err;
+}
+
+static enum err encode_pair(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
+                            struct vk_kernel kernel)
+{
+    int64_t groups = groups_of(v, g, blocks_of(v, g));
+    struct qmv_args a;
+    struct qmv_set s;
+    enum err err;
+
+    TRY(fill_args(&a, e, v, g));
+    TRY(read_set(e, &s, &v->set[1]));
+    struct qmv_pair_args pair = { .x = a.x,
+                                  .w = a.w,
+                                  .scales = a.scales,
+                                  .biases = a.biases,
+                                  .out_addr = a.out_addr,
+                                  .batch = a.batch,
+                                  .norm = a.norm,
+                                  .epilogue = a.epilogue,
+                                  .norm_bias = a.norm_bias,
+                                  .w2 = s.w,
+                                  .scales2 = s.scales,
+                                  .biases2 = s.biases,
+                                  .ld_x = a.ld_x,
+                                  .m = a.m,
+                                  .n = a.n,
+                                  .n_batch = a.n_batch,
+                                  .blocks = a.blocks,
+                                  .eps = a.eps };
+    TRY(vk_enc_dispatch(e, kernel, &pair, sizeof pair, launch_grid((uint64_t)groups)));
+out:
+    return err;
+}
+
+/* All sets at an address; what there is room for then. Each begins with addresses. */
+static enum err put_in_memory(struct vk_enc *e, struct qmv_sets_args *a, struct qmv_set *s,
+                              const struct vk_qmv *v)
+{
+    *a = (struct qmv_sets_args){ .n = { (uint32_t)v->m, (uint32_t)(int32_t)v->ld }, .eps = v->eps };
+    return vk_enc_args(e, &a->set[0].w, s, sizeof *s * VK_QMV_SETS, .n_addr = 4,
+                       .records = VK_QMV_SETS);
 }
 
 static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
@@ -401,25 +474,34 @@ static enum err encode_many(struct vk_enc *e, const struct vk_qmv *v, const stru
     struct qmv_set s[VK_QMV_SETS];
     enum err err = ERR_OK;
 
+    memset(s, 0, sizeof s);
     for (int i = 0; i < v->n_sets; i++) {
         TRY(read_set(e, &s[i], &v->set[i]));
-        if (v->set[i].out)
-            TRY(vk_enc_write(e, &s[i].out_addr, v->set[i].out));
+        TRY(vk_enc_write(e, &s[i].out_addr, v->set[i].out));
         if (i < QMV_PUSHED) {
             a.set[i] = (struct qmv_pushed){ s[i].w, s[i].scales, s[i].biases, s[i].out_addr };
             a.n[i] = s[i].n;
         }
     }
-    if (v->n_sets > QMV_PUSHED)
-        TRY(vk_enc_args(e, &a.set[0].w, s, (size_t)v->n_sets * sizeof s[0], .n_addr = 4,
-                        .records = (uint32_t)v->n_sets));
+    if (sets_in_memory(v))
+        TRY(put_in_memory(e, &a, s, v));
     TRY(vk_enc_read(e, &a.x, v->x));
     if (v->norm)
         TRY(vk_enc_read(e, &a.norm, v->norm));
+    if (v->norm_bias)
+        TRY(vk_enc_read(e, &a.set[1].w, v->norm_bias));
     TRY(vk_enc_dispatch(e, kernel, &a, sizeof a,
                         launch_grid((uint64_t)groups_of(v, g, blocks_of(v, g)))));
 out:
     return err;
+}
+
+static enum err encode(struct vk_enc *e, const struct vk_qmv *v, const struct geometry *g,
+                       struct vk_kernel kernel)
+{
+    if (is_pair(v))
+        return encode_pair(e, v, g, kernel);
+    return v->n_sets > 1 ? encode_many(e, v, g, kernel) : encode_one(e, v, g, kernel);
 }
 
 enum err vk_qmv_encode(struct vk_enc *e, const struct vk_qmv *v, bool *gave_way)
@@ -435,7 +517,7 @@ enum err vk_qmv_encode(struct vk_enc *e, const struct vk_qmv *v, bool *gave_way)
     err = pipe_of(&kernel.pipe, v, &g);
     *gave_way = err && variant_gives_way(kernel.variant, err);
     if (!err)
-        err = v->n_sets > 1 ? encode_many(e, v, &g, kernel) : encode_one(e, v, &g, kernel);
+        err = encode(e, v, &g, kernel);
     if (err)
         vk_enc_drop(e);
     return err;
