@@ -110,10 +110,10 @@ static enum err step(struct arr **token, struct subject *s, struct arr *tokens, 
     enum err err;
 
     TRY(generate_step(&next, &g, tokens, NULL));
+    arr_unref(&next.logits);
     *token = next.token;
-    err = eval_arrays((struct arr *[]){ next.token, next.greatest }, 2, true);
+    err = eval_arrays(token, 1, true);
 out:
-    arr_unref(&next.greatest);
     *cpu += (double)(clock_thread_ns() - began) * 1e-9;
     return err;
 }

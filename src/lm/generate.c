@@ -1,10 +1,15 @@
 #include "lm/generate.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "eval/eval.h"
 #include "eval/stream.h"
 #include "eval/wait.h"
+
+/* Steps between two whose logits the host looks at: each look costs a copy of them. */
+#define STEPS_PER_LOOK 16
 
 static double seconds_since(int64_t ns)
 {
@@ -111,25 +116,24 @@ enum err generate_step(struct lm_step *out, const struct lm_generation *g, struc
         return err;
     graph_begin(&graph, g->stream);
     logits = logits ? graph_own(&graph, logits, err) : build_logits(&graph, g, tokens);
-    struct arr *penalised = sample_penalised(&graph, g->sampling, logits, recent);
-    struct arr *token = sample(&graph, g->sampling, penalised);
-    graph_keep(&graph, &out->token, token);
-    graph_keep(&graph, &out->greatest, sample_greatest(&graph, g->sampling, logits, token));
+    graph_keep(&graph, &out->logits, logits);
+    logits = sample_penalised(&graph, g->sampling, logits, recent);
+    graph_keep(&graph, &out->token, sample(&graph, g->sampling, logits));
     if (g->on_logprobs)
-        graph_keep(&graph, &out->logprobs, sample_logprobs(&graph, penalised));
+        graph_keep(&graph, &out->logprobs, sample_logprobs(&graph, logits));
     return graph_end(&graph);
 }
 
 static void step_drop(struct lm_step *s)
 {
     arr_unref(&s->token);
-    arr_unref(&s->greatest);
+    arr_unref(&s->logits);
     arr_unref(&s->logprobs);
 }
 
 static enum err step_eval(const struct lm_step *s)
 {
-    struct arr *arrays[] = { s->token, s->greatest, s->logprobs };
+    struct arr *arrays[] = { s->token, s->logits, s->logprobs };
 
     return eval_arrays(arrays, s->logprobs ? 3 : 2, true);
 }
@@ -209,15 +213,22 @@ out:
     return err;
 }
 
-static enum err check_numbers(const struct lm_step *step)
+static enum err no_numbers(void)
 {
+    return err_set(ERR_ARG, "the model computes no numbers (logits are NaN or infinite): are its "
+                            "weights damaged?");
+}
+
+/* What is still on its way is not waited for. */
+static enum err check_logits(const struct lm_step *step)
+{
+    const struct arr *logits = step->logits;
     const void *p;
     enum err err;
 
-    TRY(arr_host(&p, step->greatest));
-    if (!sample_is_number(p, (enum dtype)step->greatest->dtype))
-        err = err_set(ERR_ARG, "the model computes no numbers (logits are NaN or infinite): are "
-                               "its weights damaged?");
+    TRY(arr_host(&p, step->logits));
+    if (!sample_has_numbers(p, logits->size, (enum dtype)logits->dtype))
+        err = no_numbers();
 out:
     return err;
 }
@@ -236,13 +247,21 @@ out:
     return err;
 }
 
-/* NULL, or those of the step that chose the token. */
-static enum err read_logprobs(const float **logprobs, const struct lm_step *step)
+/* logprobs: NULL, or those of the step that chose the token. A NaN among the logits makes all of
+ * them NaN. */
+static enum err read_logprobs(const float **logprobs, const struct lm_step *step, int32_t id)
 {
-    const void *p = NULL;
-    enum err err = step->logprobs ? arr_host(&p, step->logprobs) : ERR_OK;
+    const void *p;
+    enum err err = ERR_OK;
 
+    *logprobs = NULL;
+    if (!step->logprobs)
+        return ERR_OK;
+    TRY(arr_host(&p, step->logprobs));
     *logprobs = p;
+    if (isnan((*logprobs)[id]))
+        err = no_numbers();
+out:
     return err;
 }
 
@@ -280,9 +299,8 @@ static enum err give_step(struct lm_stats *st, const struct lm_generation *g,
     int32_t id;
     enum err err;
 
-    TRY(check_numbers(step));
     TRY(read_token(&id, step, g->model->config.vocab));
-    TRY(read_logprobs(&logprobs, step));
+    TRY(read_logprobs(&logprobs, step, id));
     if (!st->first_ns)
         st->first_ns = clock_ns();
     st->seconds = seconds_since(st->first_ns);
@@ -301,11 +319,15 @@ static enum err give_tokens(struct lm_stats *st, const struct lm_generation *g,
 
     for (int32_t n = 0; step->token; n++) {
         struct lm_step next = { 0 };
-        bool go_on = true;
+        bool looks = n % STEPS_PER_LOOK == 0, go_on = true;
 
         if (n + 1 < g->max_tokens && start + n < g->model->config.context)
             TRY(submit(&next, g, step->token, h));
-        err = give_step(st, g, step, h, &go_on);
+        err = looks ? check_logits(step) : ERR_OK;
+        if (!err)
+            err = give_step(st, g, step, h, &go_on);
+        if (!err && !looks && !(go_on && next.token))
+            err = check_logits(step);
         step_drop(step);
         *step = next;
         TRY(err);

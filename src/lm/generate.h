@@ -41,16 +41,17 @@ struct lm_stats {
 /* Runs the prompt, then token by token; the next one is on its way before the last one is given to
  * on_token. The cache then holds the prompt and the tokens that were given out, but for the last
  * one where the length ended it. After a failure it is empty, and nothing is in flight. Logits that
- * are no numbers are one, in whatever step. */
+ * are no numbers are one: the first and the last step's are looked at, and those of every so many,
+ * because a NaN stays in the cache. */
 MUST_CHECK enum err generate(struct lm_stats *stats, const struct lm_generation *g);
 
 /* Hands the first n tokens of the prompt to the device in chunks; only the cache is wanted. */
 MUST_CHECK enum err generate_prefill(const struct lm_generation *g, size_t n);
 
-/* What a step gives, as new references: the token [1], the greatest of the model's logits [1, 1],
- * and logprobs [1, vocab] only if on_logprobs is there. */
+/* What a step gives, as new references: the token [1], the model's logits [1, vocab], and logprobs
+ * [1, vocab] only if on_logprobs is there. */
 struct lm_step {
-    struct arr *token, *greatest, *logprobs;
+    struct arr *token, *logits, *logprobs;
 };
 
 /* One step from tokens, [1, T] or the last one's result [1], to the next token [1], for an eval;

@@ -162,17 +162,11 @@ struct arr *sample_penalised(struct lm_graph *g, const struct lm_sampling *s, st
     return penalise(g, g_astype(g, logits, DT_FLOAT32), recent, s->repetition_penalty);
 }
 
-/* Also where logits divided by the temperature are no float32. */
-static bool is_greedy(const struct lm_sampling *s)
-{
-    return s->temperature == 0 || 1 / (double)s->temperature > (double)FLT_MAX;
-}
-
 struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits)
 {
     struct arr *token = NULL;
 
-    if (is_greedy(s))
+    if (s->temperature == 0 || 1 / (double)s->temperature > (double)FLT_MAX)
         return g_argmax(g, logits);
     logits = g_astype(g, logits, DT_FLOAT32);
     if (s->top_k > 0)
@@ -188,22 +182,31 @@ struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *
     return graph_own(g, token, err);
 }
 
-/* One that is already known where the likeliest token is taken: argmax finds a NaN before all else.
- */
-struct arr *sample_greatest(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits,
-                            struct arr *token)
+/* Float16 or bfloat16, whose +inf has these bits. */
+static bool halves_have_numbers(const uint16_t *v, size_t n, unsigned infinity)
 {
-    return is_greedy(s) ? g_take(g, logits, token, 1) : last_axis(g, REDUCE_MAX, logits);
+    unsigned has_number = 0, has_other = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned size = v[i] & 0x7fffU;
+        has_other |= (unsigned)(size > infinity) | (unsigned)(v[i] == infinity);
+        has_number |= size < infinity;
+    }
+    return has_number && !has_other;
 }
 
-bool sample_is_number(const void *logit, enum dtype t)
+bool sample_has_numbers(const void *logits, size_t n, enum dtype t)
 {
-    uint16_t half;
+    unsigned has_number = 0, has_other = 0;
+    const float *v = logits;
 
-    if (t == DT_FLOAT32)
-        return isfinite(*(const float *)logit);
-    memcpy(&half, logit, sizeof half);
-    return isfinite(t == DT_FLOAT16 ? dt_f16_to_f32(half) : dt_bf16_to_f32(half));
+    if (t != DT_FLOAT32)
+        return halves_have_numbers(logits, n, t == DT_FLOAT16 ? 0x7c00 : 0x7f80);
+    for (size_t i = 0; i < n; i++) {
+        has_other |= !(v[i] <= FLT_MAX);
+        has_number |= v[i] >= -FLT_MAX;
+    }
+    return has_number && !has_other;
 }
 
 struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits)

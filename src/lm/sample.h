@@ -20,11 +20,8 @@ struct arr *sample_penalised(struct lm_graph *g, const struct lm_sampling *s, st
                              struct arr *recent);
 /* A token [1] for such logits. Draws from the thread's random sequence. */
 struct arr *sample(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits);
-/* The greatest of the logits [1, vocab] that a token [1] was sampled from, [1, 1]: NaN if one is.
- * It says whether a token can be chosen at all. */
-struct arr *sample_greatest(struct lm_graph *g, const struct lm_sampling *s, struct arr *logits,
-                            struct arr *token);
-/* Whether such a logit, a float32, float16 or bfloat16, is a finite number. */
-bool sample_is_number(const void *logit, enum dtype t);
+/* Whether a token can be chosen from n logits, float32, float16 or bfloat16: there is a number
+ * among them, and none is NaN or +inf. */
+bool sample_has_numbers(const void *logits, size_t n, enum dtype t);
 /* The logarithms of the probabilities [1, vocab] of such logits, in float32. */
 struct arr *sample_logprobs(struct lm_graph *g, struct arr *logits);
