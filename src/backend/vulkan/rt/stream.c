@@ -59,6 +59,7 @@ void vk_strm_close(struct strm *strm)
     enum err err = vk_strm_sync(strm);
 
     (void)err; /* nobody is left to tell */
+    vk_enc_forget(&s->enc);
     hazard_clear(&s->enc.hazard);
     /* Events of the stream still find it: their tickets stay behind it when it is opened again. */
     atomic_store(&s->strm, NULL);
