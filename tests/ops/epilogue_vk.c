@@ -429,7 +429,10 @@ static uint64_t dispatches_of(struct arr *a)
     return stat_get(STAT_DISPATCHES) - before;
 }
 
-/* Bias, activation and residual cost nothing, whatever the product is. */
+/* From so many rows on, what has as many is read by a step of its own. */
+#define MANY_ROWS 17
+
+/* Bias and activation cost nothing, whatever the product is, and a residual of few rows neither. */
 static void check_one_product(enum kind kind, int32_t m)
 {
     struct graph g;
@@ -440,7 +443,7 @@ static void check_one_product(enum kind kind, int32_t m)
     arr_unref(&g.a[0]);
     g.a[0] = binary(OP_ADD, product(&g), g.side[3]);
     g.a[0] = binary(OP_ADD, gelu(g.a[0], g.side), g.side[4]);
-    if (dispatches_of(g.a[0]) != alone)
+    if (dispatches_of(g.a[0]) != alone + (m >= MANY_ROWS))
         fail_msg("product %d of %d rows takes its program in a step of its own", (int)kind, m);
     drop_graph(&g);
 }
@@ -507,7 +510,7 @@ static void test_dispatches(void **state)
     check_pair(GATHER_QMM, 1, 1);
     check_pair(GATHER_QMM, 3, 1);
     check_pair(MATMUL, 1, 2);
-    check_pair(MATMUL, 40, 2);
+    check_pair(MATMUL, 40, 3);
     check_pair(GATHER_MM, 1, 2);
     for (int is_centred = 0; is_centred < 2; is_centred++) {
         check_normed(is_centred, 1, 256, 1);
