@@ -41,5 +41,6 @@ vec4 packed_quad(uint row, uint col, uint cols)
     vec4 q;
     [[unroll]] for (uint i = 0u; i < 4u; i++)
         q[i] = code_value(code_at(words, shift, i));
-    return q * affine.x + affine.y;
+    precise vec4 v = q * affine.x + affine.y; // as every build of the kernel: with a program or not
+    return v;
 }
