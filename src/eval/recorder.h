@@ -39,6 +39,7 @@ struct recorded_node {
 struct donation {
     uint32_t id;
     bool answer;
+    bool is_told; /* again, to the step that is recorded again */
 };
 
 struct span_of {
@@ -83,7 +84,7 @@ struct recorder {
     uint32_t *left;   /* by number: edges from steps that are still to come */
     uint32_t *ghosts; /* by place: arrays from outside that would be gone by now */
     size_t step;
-    bool again; /* one step: it is told what it was told before */
+    bool again; /* steps are recorded again: they are told what they were told before */
 };
 
 /* OUTSIDE_* of an array that so many edges of the run read. */

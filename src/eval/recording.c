@@ -1,7 +1,5 @@
 #include "eval/recording.h"
 
-#include <stdatomic.h>
-
 #include "base/gate.h"
 #include "base/stat.h"
 #include "eval/recorder.h"
@@ -47,7 +45,8 @@ void recordings_free(struct recording **first)
 
 /* ---- finding ---- */
 
-/* Names the buffers by place. False if two arrays that had one buffer have two. */
+/* Names the buffers by place. False if two arrays that had one buffer have two. Two buffers that
+ * have become one pass: then neither is sole, and steps are not recorded again (rebinding). */
 static bool name_buffers(struct recording *r, const struct plan_outside *outside)
 {
     memset(r->buf, 0, r->n_place * sizeof *r->buf);
@@ -67,11 +66,16 @@ static bool name_buffers(struct recording *r, const struct plan_outside *outside
     return true;
 }
 
+/* Only what nobody else holds is ever written over. */
 static bool has_same_owners(const struct recording *r, const struct strm *s)
 {
-    for (size_t i = 0; i < r->sole.n; i++)
-        if (r->buf[i] && r->sole.v[i] != (buf_owners(r->buf[i], s->index) == r->sharers[i]))
+    for (size_t i = 0; i < r->n_outside; i++) {
+        const struct outside *o = &r->outside.v[i];
+        uint32_t place = o->l.place;
+        if ((o->traits & OUTSIDE_PRIVATE) && place != NO_PLACE &&
+            r->sole.v[place] != (buf_owners(r->buf[place], s->index) == r->sharers[place]))
             return false;
+    }
     return true;
 }
 

@@ -1,6 +1,4 @@
 /* Recording the steps of a run. */
-#include <stdatomic.h>
-
 #include "base/gate.h"
 #include "base/stat.h"
 #include "base/trace.h"
@@ -32,11 +30,10 @@ static bool is_kept(const struct recorder *c, const struct node *n)
 
 bool layout_is(const struct recording *r, const struct layout *l, const struct arr *a)
 {
-    const int64_t *dims = r->dims.v + l->dims;
-
     if (l->ndim != a->ndim || l->flags != a->flags || l->offset != a->offset ||
         l->data_size != a->data_size)
         return false;
+    const int64_t *dims = a->ndim ? r->dims.v + l->dims : NULL;
     for (int i = 0; i < a->ndim; i++)
         if (dims[i] != a->shape[i] || dims[a->ndim + i] != a->strides[i])
             return false;
@@ -68,7 +65,7 @@ out:
 
 void layout_apply(const struct recording *r, const struct layout *l, struct arr *a)
 {
-    const int64_t *strides = r->dims.v + l->dims + l->ndim;
+    const int64_t *strides = l->ndim ? r->dims.v + l->dims + l->ndim : NULL;
 
     for (int i = 0; i < a->ndim; i++)
         a->strides[i] = strides[i];
@@ -113,16 +110,23 @@ static bool is_only_owner(const struct recorder *c, const struct arr *a)
     if (a->buf->dtor || recording_place_of(c->r, &place, a) != ERR_OK)
         return false;
     bool is_ours = a->buf->home == c->os->strm->be || (a->buf->host && a->buf->addr);
-    return is_ours && buf_owners(a->buf, c->os->strm->index) == 1 + (int)c->ghosts[place];
+    /* The recording is found by what was seen before its first step; others let go meanwhile. */
+    return is_ours && c->r->sole.v[place] &&
+           buf_owners(a->buf, c->os->strm->index) == 1 + (int)c->ghosts[place];
 }
 
+/* What was asked more than once is answered in that order. */
 static bool answered_before(const struct recorder *c, uint32_t number)
 {
     struct span_of s = c->r->donations[c->step];
 
-    for (uint32_t i = s.first; i < s.first + s.n; i++)
-        if (c->r->donation.v[i].id == number)
-            return c->r->donation.v[i].answer;
+    for (uint32_t i = s.first; i < s.first + s.n; i++) {
+        struct donation *d = &c->r->donation.v[i];
+        if (d->id != number || d->is_told)
+            continue;
+        d->is_told = true;
+        return d->answer;
+    }
     return false;
 }
 
@@ -134,7 +138,7 @@ bool strm_recorder_donates(const struct strm *s, const struct arr *a)
     if (c->again)
         return answered_before(c, number);
     bool answer = is_last_reader(c, number, a) && is_only_owner(c, a);
-    if (VEC_PUSH(&c->r->donation, (struct donation){ number, answer }) != ERR_OK)
+    if (VEC_PUSH(&c->r->donation, (struct donation){ .id = number, .answer = answer }) != ERR_OK)
         return false;
     c->r->donations[c->step].n++;
     return answer;

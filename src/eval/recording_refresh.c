@@ -155,7 +155,11 @@ static enum err record_again(bool *fits, struct refresh *f, size_t step)
     struct span_of m = members(f, step);
     enum err err;
 
+    struct span_of asked = r->donations[step];
+
     f->c.step = step;
+    for (uint32_t i = asked.first; i < asked.first + asked.n; i++)
+        r->donation.v[i].is_told = false;
     TRY(put_inputs(f, step));
     TRY(r->be->recording_begin(r->work, s, step));
     err = eval_step(f->c.os, &f->c.os->plan->step[step], f->c.nodes);

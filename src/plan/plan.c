@@ -48,6 +48,7 @@ static enum err count_uses(struct plan_run *r)
         struct plan_node *info = &r->info[i];
         info->fusable = is_fusable(r->nodes[i]);
         info->held = out->tracer || ref_get(&out->rc) > info->uses;
+        r->is_traced |= out->tracer;
     }
 out:
     return err;
@@ -229,7 +230,7 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     r->run_number++;
     r->outside.n = 0;
     r->last_number = NULL;
-    r->has_unnumbered = false;
+    r->has_unnumbered = r->is_traced = false;
     memset(r->info, 0, n * sizeof r->info[0]);
     enum err err = count_uses(r);
     if (err || (err = make_key(r)) != ERR_OK)
@@ -257,7 +258,7 @@ const struct plan_outside *plan_outside(const struct strm *s, size_t *n)
     const struct plan_run *r = &s->plans->run;
 
     *n = r->outside.n;
-    return r->has_unnumbered ? NULL : r->outside.v;
+    return r->has_unnumbered || r->is_traced ? NULL : r->outside.v;
 }
 
 uint32_t plan_outside_number(const struct strm *s, const struct arr *a)

@@ -82,7 +82,8 @@ struct plan_outside {
     struct arr *a; /* borrowed from the graph */
     uint32_t uses;
 };
-/* Those of the run that plan_get saw last on s; all of them, or NULL if they are too many. */
+/* Those of the run that plan_get saw last on s; all of them, or NULL if they are too many or the
+ * run is traced. */
 const struct plan_outside *plan_outside(const struct strm *s, size_t *n);
 /* Which of them a is; it is one. */
 uint32_t plan_outside_number(const struct strm *s, const struct arr *a);

@@ -32,6 +32,7 @@ struct plan_run {
     uint32_t run_number;
     VEC(struct plan_outside) outside; /* by number */
     bool has_unnumbered;
+    bool is_traced; /* somebody keeps the graph of some node */
     VEC(uint64_t) key;
     uint64_t hash;
 };

@@ -178,7 +178,8 @@ out:
 
 bool vk_recording_rebind(struct be_recording *r, struct buf *const *buf)
 {
-    memset(r->bound, 0, r->cap_bound * sizeof *r->bound);
+    if (r->cap_bound)
+        memset(r->bound, 0, r->cap_bound * sizeof *r->bound);
     for (uint32_t place = 0; place < r->n_bound; place++) {
         uint32_t i = bound_slot(r, buf[place]);
         if (r->bound[i].buf)
@@ -466,10 +467,12 @@ enum err vk_recording_begin(struct be_recording *r, struct strm *strm, size_t st
 bool vk_recording_end(struct be_recording *r, struct strm *strm)
 {
     vk_recording_now = vk_strm_of(strm)->enc.recording = NULL;
-    bool is_good =
-        !r->differs && !r->is_short && (!r->again || r->next_made == r->step[r->open].n_made);
-    if (r->again) /* closing has asked for the others */
+    bool is_good = !r->differs;
+
+    if (r->again) { /* closing asks the others whether they are short */
+        is_good &= !r->is_short && r->next_made == r->step[r->open].n_made;
         r->is_short = false;
+    }
     return is_good && (!r->again || r->dispatch.n <= r->most);
 }
 
