@@ -15,7 +15,7 @@
 #include "plan/plan.h"
 #include "plan/rewrite.h"
 
-/* More counted tasks in flight than this and eval waits for one (contract 3.6). */
+/* More counted tasks in flight than this and eval waits for one (docs/runtime.md, Throttle). */
 #define MAX_ACTIVE_TASKS 10
 
 /* Results that come to the host ahead of its asking. More of them are more likely parameters of a
@@ -94,7 +94,7 @@ out:
 /* ---- runs ---- */
 
 /* CPU tasks are counted; GPU commits are bounded by each stream itself, so a GPU stream is only
- * waited for when memory is short (contract 3.6). */
+ * waited for when memory is short (docs/runtime.md, Throttle). */
 static enum err throttle(struct eval *e)
 {
     enum err err = ERR_OK;

@@ -1,4 +1,4 @@
-/* From outputs to a tape, from the tape to backend calls (contract section 3). */
+/* From outputs to a tape, from the tape to backend calls (docs/runtime.md, Evaluation). */
 #pragma once
 
 #include "base/common.h"

@@ -1,4 +1,4 @@
-/* In-flight accounting and back-pressure (contract 3.6). Thread-safety: safe. */
+/* In-flight accounting and back-pressure (docs/runtime.md, Throttle). Thread-safety: safe. */
 #pragma once
 
 #include "base/common.h"

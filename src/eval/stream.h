@@ -106,10 +106,11 @@ MUST_CHECK enum err strm_here(struct strm **out, struct strm *s);
 /* ERR_RUNTIME when called from a thread that did not make the stream. */
 MUST_CHECK enum err strm_check_thread(const struct strm *s);
 
-/* Asynchronous failures (contract 3.5). A backend notes that the work with this ticket failed,
- * before anybody can see it complete; of several that nobody was told of the first text wins. The
- * stream's next use raises it, once. Events that cover the failed work stay poisoned: whoever waits
- * for one is told, and a stream that waits for one fails as well. Thread-safety: safe. */
+/* Asynchronous failures (docs/runtime.md, Failures). A backend notes that the work with this ticket
+ * failed, before anybody can see it complete; of several that nobody was told of the first text
+ * wins. The stream's next use raises it, once. Events that cover the failed work stay poisoned:
+ * whoever waits for one is told, and a stream that waits for one fails as well. Thread-safety:
+ * safe. */
 void strm_fail(struct strm *s, uint64_t ticket, const struct err_note *why);
 /* The same with the calling thread's last error. */
 void strm_note_error(struct strm *s, uint64_t ticket, enum err code);

@@ -1,4 +1,4 @@
-/* The tape: the nodes that an eval must run, in order of execution (contract 3.2).
+/* The tape: the nodes that an eval must run, in order of execution (docs/runtime.md, Evaluation).
  *
  * Threads may evaluate graphs that share nodes which nobody has evaluated yet. Whoever comes first
  * has them: from tape_build to tape_release a tape owns its nodes, that is their marks, inputs,

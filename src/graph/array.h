@@ -247,7 +247,7 @@ void arr_share_as(struct arr *a, const struct arr *src, const struct arr_layout 
 void arr_share_all(struct arr *a, const struct arr *src);
 
 /* A donated or shared buffer may exceed what the array needs by this much; beyond it a small array
- * would pin a big buffer (contract 1.6). */
+ * would pin a big buffer (docs/runtime.md, Donation). */
 #define ARR_DONATION_SLACK 16384
 
 /* True if only the consumer's input list holds a, and nothing else its bytes but work in flight on

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/process.h"
 
-/* Defaults: MLX's fractions of the memory that the arrays live in (contract 5.6). */
+/* Defaults: MLX's fractions of the memory that the arrays live in (docs/runtime.md, Memory). */
 #define CPU_ONLY_CACHE ((size_t)32 << 20)
 
 static atomic_size_t active, peak, cached;

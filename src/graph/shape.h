@@ -12,7 +12,7 @@ struct shp {
     int32_t d[SHP_MAX];
 };
 
-/* What a layout says about itself; meaningful once the array is evaluated (contract 1.2). */
+/* What a layout says about itself; meaningful once the array is evaluated (docs/runtime.md). */
 enum layout_flags {
     LAYOUT_CONTIGUOUS = 1, /* no holes: every element of the span is reached */
     LAYOUT_ROW = 2,

@@ -302,7 +302,7 @@ MUST_CHECK enum err ops_tensordot_axis(struct arr **out, struct arr *a, struct a
 MUST_CHECK enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 MUST_CHECK enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 
-/* ---- quantized weights (contract section 9) ---- */
+/* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */
 struct ops_quant {
@@ -341,7 +341,7 @@ struct ops_gather_qmm {
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
 
-/* ---- fast: norms, rotary positions, attention (contract section 10) ---- */
+/* ---- fast: norms, rotary positions, attention (docs/runtime.md) ---- */
 
 /* Over the last axis; weight may be NULL. */
 MUST_CHECK enum err ops_rms_norm(struct arr **out, struct arr *x, struct arr *weight, float eps,
@@ -373,7 +373,7 @@ struct ops_sdpa {
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
 
-/* ---- random numbers (contract section 8) ----
+/* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */
 
 MUST_CHECK enum err ops_random_key(struct arr **out, uint64_t seed);

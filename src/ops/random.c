@@ -1,4 +1,4 @@
-/* Random numbers from threefry keys (contract section 8). */
+/* Random numbers from threefry keys (docs/runtime.md). */
 #include <float.h>
 #include <math.h>
 #include <pthread.h>

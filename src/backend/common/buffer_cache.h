@@ -1,5 +1,6 @@
-/* Freed buffers kept for reuse, with MLX's rules (contract 5.6): the smallest cached buffer that is
- * not much larger than the request, least recently used ones released first. Thread-safety: safe.
+/* Freed buffers kept for reuse, with MLX's rules (docs/runtime.md, Memory): the smallest cached
+ * buffer that is not much larger than the request, least recently used ones released first.
+ * Thread-safety: safe.
  */
 #pragma once
 

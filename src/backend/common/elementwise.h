@@ -1,4 +1,5 @@
-/* How an elementwise program walks its operands; decided once for every backend (contract 6.4). */
+/* How an elementwise program walks its operands; decided once for every backend (docs/runtime.md,
+ * Walks). */
 #pragma once
 
 #include "backend/backend.h"

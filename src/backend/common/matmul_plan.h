@@ -1,4 +1,4 @@
-/* Operand layouts of a matrix product, decided once for every backend (contract 6.4).
+/* Operand layouts of a matrix product, decided once for every backend (docs/runtime.md, Walks).
  *
  * A product is out[batch] = a[batch] x b[batch] (+ c[batch]) over a nest of batch dimensions. Each
  * operand is described by element strides; nothing is moved here. A backend initialises the plan,

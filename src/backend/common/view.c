@@ -1,9 +1,6 @@
-/* Views: outputs that share their input's bytes (contract 1.7). Some copy when the layout asks. */
+/* Views: outputs that share their input's bytes (docs/runtime.md). Some copy when the layout asks.
+ */
 #include "backend/common/families.h"
-
-/* A small view of a larger buffer than this much more is copied by Contiguous, so that the buffer
- * can be freed. */
-#define CONTIGUOUS_SLACK 16384
 
 /* Shares with the flags that shape and strides imply. */
 static void share(struct arr *out, const struct arr *in, const int64_t *strides, size_t data_size,
@@ -255,7 +252,7 @@ static enum err view_contiguous(const struct exec *x)
     struct arr *in = x->in[0];
     unsigned wanted = LAYOUT_ROW | (p->allow_col_major ? LAYOUT_COL : 0u);
 
-    if ((in->flags & wanted) && in->buf->size <= arr_nbytes(in) + CONTIGUOUS_SLACK)
+    if ((in->flags & wanted) && in->buf->size <= arr_nbytes(in) + ARR_DONATION_SLACK)
         return view_same(x);
     return be_copy_dense(x->strm, x->out[0], in);
 }

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* How many dispatches count as one task for the throttle (contract 3.6). */
+/* How many dispatches count as one task for the throttle (docs/runtime.md, Throttle). */
 #define DISPATCHES_PER_TASK 10
 
 struct task {

@@ -1,4 +1,4 @@
-/* Packed numbers on the CPU (contract section 9). */
+/* Packed numbers on the CPU (docs/runtime.md, Quantized matrices). */
 #pragma once
 
 #include "backend/cpu/cpu.h"

@@ -1,4 +1,5 @@
-/* Threefry-2x32 with 20 rounds over counters, bit for bit as MLX lays them out (contract 8). */
+/* Threefry-2x32 with 20 rounds over counters, bit for bit as MLX lays them out (docs/runtime.md).
+ */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/tile.h"

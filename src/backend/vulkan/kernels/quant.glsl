@@ -1,4 +1,4 @@
-// Packed numbers (contract section 9). The including file declares the specialization constants
+// Packed numbers (docs/runtime.md). The including file declares the specialization constants
 //   MODE, BITS, GROUP: how numbers are packed
 // and includes common.glsl first.
 #define MODE_AFFINE 0u
