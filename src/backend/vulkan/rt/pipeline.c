@@ -140,7 +140,8 @@ static enum err build(struct entry *e, const struct vk_pipe_params *p)
     vk_cache_touch();
     stat_add(STAT_PIPELINE_BUILDS, 1);
 out:
-    vk.DestroyShaderModule(vk_dev.handle, module, NULL);
+    if (module) /* else there may be no driver any more */
+        vk.DestroyShaderModule(vk_dev.handle, module, NULL);
     trace_span_end("build pipeline", begin);
     return err;
 }
