@@ -123,7 +123,6 @@ static enum err make_key(struct plan_run *r)
             *word++ = source_word(r, *edge++, n->in[a]);
         r->key.n = (size_t)(word - r->key.v);
     }
-    r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
 out:
     return err;
 }
@@ -135,6 +134,7 @@ out:
 
 struct plan_cache {
     struct plan *bucket[CACHE_BUCKETS];
+    struct plan *last; /* found or made */
     size_t n;
     struct plan_run run; /* scratch of the stream's owner thread */
 };
@@ -167,6 +167,7 @@ static void clear(struct plan_cache *c)
             plan_unref(&p);
         }
     c->n = 0;
+    c->last = NULL;
 }
 
 void plan_cache_clear(struct strm *s)
@@ -181,13 +182,30 @@ void plan_cache_clear(struct strm *s)
     s->plans = NULL;
 }
 
-static struct plan *lookup(const struct plan_cache *c, const struct plan_run *r)
+static bool is_of(const struct plan *p, const struct plan_run *r)
 {
-    for (struct plan *p = c->bucket[r->hash % CACHE_BUCKETS]; p; p = p->next)
-        if (p->hash == r->hash && p->n_key == r->key.n &&
-            memcmp(p->key, r->key.v, r->key.n * sizeof p->key[0]) == 0)
+    return p->n_key == r->key.n && memcmp(p->key, r->key.v, r->key.n * sizeof p->key[0]) == 0;
+}
+
+/* Mostly what came after the last run before: hashing a key takes longer than comparing it. */
+static struct plan *lookup(const struct plan_cache *c, struct plan_run *r)
+{
+    struct plan *p = c->last ? c->last->then : NULL;
+
+    if (p && is_of(p, r))
+        return p;
+    r->hash = hash_bytes(HASH_SEED, r->key.v, r->key.n * sizeof r->key.v[0]);
+    for (p = c->bucket[r->hash % CACHE_BUCKETS]; p; p = p->next)
+        if (p->hash == r->hash && is_of(p, r))
             return p;
     return NULL;
+}
+
+static void note_last(struct plan_cache *c, struct plan *p)
+{
+    if (c->last)
+        c->last->then = p;
+    c->last = p;
 }
 
 static enum err build(struct plan **out, const struct plan_run *r, const struct be *be)
@@ -236,9 +254,10 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     if (err || (err = make_key(r)) != ERR_OK)
         return err;
 
-    struct plan *p = gate_on(GATE_PLAN_CACHE) ? lookup(c, r) : NULL;
-    if (p) {
+    struct plan *p = lookup(c, r);
+    if (p && gate_on(GATE_PLAN_CACHE)) {
         stat_add(STAT_PLAN_HITS, 1);
+        note_last(c, p);
         *out = p;
         return ERR_OK;
     }
@@ -249,6 +268,7 @@ enum err plan_get(struct plan **out, struct strm *s, struct node *const *nodes, 
     p->next = c->bucket[p->hash % CACHE_BUCKETS];
     c->bucket[p->hash % CACHE_BUCKETS] = p;
     c->n++;
+    note_last(c, p);
     *out = p;
     return ERR_OK;
 }

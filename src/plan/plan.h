@@ -40,6 +40,7 @@ struct plan_step {
 struct plan {
     refcount rc;
     struct plan *next; /* hash chain */
+    struct plan *then; /* what came after it the last time; of the same cache */
     uint64_t hash;
     uint64_t *key;
     size_t n_key;
