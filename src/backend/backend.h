@@ -171,6 +171,11 @@ struct be {
      * then it does not need the places that it needed before, and the recording is of no use. */
     enum err (*recording_begin)(struct be_recording *r, struct strm *s, size_t step);
     bool (*recording_end)(struct be_recording *r, struct strm *s);
+    /* Nothing but positions (op_params.def), and shapes that follow from them, changed in the nodes
+     * of a group whose step is recorded: puts them into what it encodes. False: nothing was done,
+     * and the step is recorded again. */
+    bool (*recording_move)(struct be_recording *r, struct strm *s, size_t step,
+                           const struct group *g);
     /* All steps are there. *again: nothing was kept but bindings, and they are to be recorded once
      * more, because what was missing has been made ready. */
     enum err (*recording_close)(struct be_recording *r, const struct be_kept *kept, bool *again);

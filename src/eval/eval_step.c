@@ -350,20 +350,26 @@ static enum err try_group(const struct open_stream *os, const struct exec *x,
     return ERR_OK;
 }
 
+void eval_group_of(struct group *g, const struct plan_step *step, struct node *const *nodes)
+{
+    const struct rewrite_match *m = step->group;
+
+    *g = (struct group){ .kind = (enum group_kind)m->kind, .wanted = m->wanted, .fx = m->fx };
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (m->member[slot] != PLAN_NO_NODE)
+            g->node[slot] = nodes[m->member[slot]];
+}
+
 static enum err run_group(struct open_stream *os, const struct plan_step *step,
                           struct node *const *nodes)
 {
-    const struct rewrite_match *m = step->group;
     uint32_t apart = 0;
-    struct group group = {
-        .kind = (enum group_kind)m->kind, .wanted = m->wanted, .fx = m->fx, .apart = &apart
-    };
+    struct group group;
     struct step_arrays a;
     enum group_reason why;
 
-    for (int slot = 0; slot < GROUP_SLOTS; slot++)
-        if (m->member[slot] != PLAN_NO_NODE)
-            group.node[slot] = nodes[m->member[slot]];
+    eval_group_of(&group, step, nodes);
+    group.apart = &apart;
     resolve(&a, os, step, nodes);
     struct exec x = { .strm = os->strm,
                       .node = nodes[step->node],
@@ -373,7 +379,7 @@ static enum err run_group(struct open_stream *os, const struct plan_step *step,
                       .n_out = step->n_out,
                       .group = &group };
     enum err err = try_group(os, &x, &why);
-    rewrite_count(m->rewrites & ~apart, why);
+    rewrite_count(step->group->rewrites & ~apart, why);
     err = why == GROUP_TAKEN ? settle(os, &x, err) : run_members(os, &group);
     release(&a, step);
     return err;

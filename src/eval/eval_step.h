@@ -21,5 +21,9 @@ struct open_stream {
 MUST_CHECK enum err eval_step(struct open_stream *os, const struct plan_step *step,
                               struct node *const *nodes);
 
+/* The group that a step runs, of its nodes in this run. */
+struct group;
+void eval_group_of(struct group *g, const struct plan_step *step, struct node *const *nodes);
+
 /* An array counts as evaluated from here on; ev: what its bytes wait for, or NULL. */
 void eval_finish_array(struct arr *a, struct ev *ev);

@@ -7,9 +7,10 @@
  * anybody, pays for looking at its nodes and for the encoding, nothing else.
  *
  * A recording holds while arrays from outside lie as before and those that may be written over are
- * the same ones, while no setting changed. Where the parameters or shapes of a node changed (an
- * offset that grows with every token, say), its step is recorded again, and the steps that read
- * what lies in another way now; if a step needs other memory than before, all of them are. */
+ * the same ones, while no setting changed. Where the parameters or shapes of a node changed, its
+ * step is recorded again, and the steps that read what lies in another way now; if a step needs
+ * other memory than before, all of them are. Where only positions changed, which grow with every
+ * token, the backend may put those into what is recorded. */
 #pragma once
 
 #include "eval/eval_step.h"

@@ -1,12 +1,19 @@
 /* Recording again what changed since the last run. */
 #include "base/stat.h"
 #include "eval/recorder.h"
+#include "graph/op.h"
+#include "plan/rewrite.h"
+
+/* What is to be done with a step. */
+enum { STEP_KEPT, STEP_MOVED, STEP_CHANGED };
 
 struct refresh {
     struct recorder c;
-    bool *dirty;   /* by step */
+    struct tally_notes uncounted;
+    uint8_t *how;  /* by step */
     bool *changed; /* by node: its results lie in another way */
     bool any_changed;
+    bool has_begun;             /* steps can be recorded again */
     VEC(struct node *) touched; /* have storage that is taken back at the end */
 };
 
@@ -27,12 +34,11 @@ static bool same_shapes(const struct recording *r, const struct recorded_node *w
     return true;
 }
 
-static bool is_as_before(const struct recording *r, const struct recorded_node *was,
-                         const struct node *n)
+static bool has_same_params(const struct recording *r, const struct recorded_node *was,
+                            const struct node *n)
 {
     return was->params_size == n->params_size &&
-           (!n->params_size || memcmp(r->params.v + was->params, n->params, n->params_size) == 0) &&
-           op_state_equal(was->state, n->state) && same_shapes(r, was, n);
+           (!n->params_size || memcmp(r->params.v + was->params, n->params, n->params_size) == 0);
 }
 
 /* Parameters of another length, or a result with more or fewer axes, are another recording. */
@@ -46,15 +52,29 @@ static bool can_become(const struct recording *r, const struct recorded_node *wa
     return fits;
 }
 
-static bool find_dirty(struct refresh *f, size_t *n_dirty)
+static uint8_t compare(const struct recording *r, const struct recorded_node *was,
+                       const struct node *n)
+{
+    if (!op_state_equal(was->state, n->state))
+        return STEP_CHANGED;
+    if (has_same_params(r, was, n))
+        return same_shapes(r, was, n) ? STEP_KEPT : STEP_CHANGED;
+    return was->params_size == n->params_size &&
+                   op_params_differ_in_positions((enum op_params_id)op_table[n->op].params,
+                                                 r->params.v + was->params, n->params)
+               ? STEP_MOVED
+               : STEP_CHANGED;
+}
+
+static bool find_changes(struct refresh *f)
 {
     struct recording *r = f->c.r;
 
-    *n_dirty = 0;
     for (size_t i = 0; i < r->n_node; i++) {
         struct recorded_node *was = &r->node[i];
         struct node *n = f->c.nodes[i];
-        if (is_as_before(r, was, n))
+        uint8_t how = compare(r, was, n), *step = &f->how[f->c.os->plan->step_of[i]];
+        if (how == STEP_KEPT)
             continue;
         if (!can_become(r, was, n))
             return false;
@@ -62,9 +82,7 @@ static bool find_dirty(struct refresh *f, size_t *n_dirty)
             memcpy(r->params.v + was->params, n->params, n->params_size);
         op_state_unref(&was->state);
         was->state = op_state_ref(n->state);
-        bool *dirty = &f->dirty[f->c.os->plan->step_of[i]];
-        *n_dirty += !*dirty;
-        *dirty = true;
+        *step = MAX(*step, how);
     }
     return true;
 }
@@ -148,15 +166,39 @@ out:
     return err;
 }
 
+/* Buffers from outside have places again, and the steps count what they counted before. */
+static enum err begin(bool *fits, struct refresh *f)
+{
+    struct recording *r = f->c.r;
+
+    if (f->has_begun || !(*fits = r->be->recording_rebind(r->work, r->buf)))
+        return ERR_OK;
+    f->has_begun = true;
+    f->c.os->strm->recorder = &f->c;
+    tally_notes = &f->uncounted;
+    return ERR_OK;
+}
+
+static void end(struct refresh *f)
+{
+    if (f->has_begun)
+        f->c.os->strm->recorder = NULL;
+    if (f->has_begun)
+        tally_notes = NULL;
+    for (size_t i = 0; i < f->touched.n; i++)
+        node_reset(f->touched.v[i]);
+}
+
 static enum err record_again(bool *fits, struct refresh *f, size_t step)
 {
     struct recording *r = f->c.r;
     struct strm *s = f->c.os->strm;
-    struct span_of m = members(f, step);
+    struct span_of m = members(f, step), asked = r->donations[step];
     enum err err;
 
-    struct span_of asked = r->donations[step];
-
+    TRY(begin(fits, f));
+    if (!*fits)
+        goto out;
     f->c.step = step;
     for (uint32_t i = asked.first; i < asked.first + asked.n; i++)
         r->donation.v[i].is_told = false;
@@ -174,13 +216,61 @@ out:
     return err;
 }
 
-static enum err record_dirty(bool *fits, struct refresh *f)
+/* ---- a step at another position ---- */
+
+/* Somebody else reads what has another shape now. */
+static bool is_seen_outside(const struct refresh *f, const struct group *g)
+{
+    const struct plan_step *s = &f->c.os->plan->step[f->c.step];
+    const struct recording *r = f->c.r;
+
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (group_wants(g, slot) &&
+            !same_shapes(r, &r->node[s->group->member[slot]], g->node[slot]))
+            return true;
+    return false;
+}
+
+static void note_shapes(struct refresh *f, const struct node *n)
+{
+    struct recording *r = f->c.r;
+    const struct layout *l = &r->out.v[recorder_number(&f->c, &n->out[0])];
+
+    for (int i = 0; i < n->out[0].ndim; i++)
+        r->dims.v[l->dims + (uint32_t)i] = n->out[0].shape[i];
+}
+
+/* False: it has to be recorded again. */
+static bool move(struct refresh *f, size_t step)
+{
+    const struct open_stream *os = f->c.os;
+    struct recording *r = f->c.r;
+    struct group g;
+
+    f->c.step = step;
+    if (!os->plan->step[step].group)
+        return false;
+    eval_group_of(&g, &os->plan->step[step], f->c.nodes);
+    if (is_seen_outside(f, &g) || !r->be->recording_move(r->work, os->strm, step, &g))
+        return false;
+    for (int slot = 0; slot < GROUP_SLOTS; slot++)
+        if (g.node[slot])
+            note_shapes(f, g.node[slot]);
+    stat_add(STAT_RECORDED_MOVED, 1);
+    return true;
+}
+
+/* ---- */
+
+static enum err redo_steps(bool *fits, struct refresh *f)
 {
     enum err err = ERR_OK;
 
-    for (size_t i = 0; i < f->c.r->n_step && *fits; i++)
-        if (f->dirty[i] || (f->any_changed && reads_changed(f, i)))
+    for (size_t i = 0; i < f->c.r->n_step && *fits; i++) {
+        uint8_t how = f->any_changed && reads_changed(f, i) ? STEP_CHANGED : f->how[i];
+        if (how == STEP_CHANGED || (how == STEP_MOVED && !move(f, i)))
             TRY(record_again(fits, f, i));
+    }
 out:
     return err;
 }
@@ -188,33 +278,24 @@ out:
 enum err recording_refresh(bool *fits, struct recording *r, struct open_stream *os,
                            struct node *const *nodes)
 {
-    struct tally_notes none = { 0 };
     struct refresh f = { .c = { .r = r, .os = os, .nodes = nodes, .again = true } };
-    size_t n_dirty, n_outside;
+    size_t n_outside;
     enum err err = ERR_NO_MEMORY;
 
     *fits = true;
     f.c.outside = plan_outside(os->strm, &n_outside);
-    f.dirty = mem_alloc_array(r->n_step, sizeof *f.dirty);
+    f.how = mem_alloc_array(r->n_step, sizeof *f.how);
     f.changed = mem_alloc_array(r->n_node, sizeof *f.changed);
-    if (!f.dirty || !f.changed)
+    if (!f.how || !f.changed)
         goto out;
     err = ERR_OK;
-    if (!(*fits = find_dirty(&f, &n_dirty)) || !n_dirty)
-        goto out;
-    if (!(*fits = r->be->recording_rebind(r->work, r->buf)))
-        goto out;
-    os->strm->recorder = &f.c;
-    tally_notes = &none; /* the step counts what it counted before */
-    err = record_dirty(fits, &f);
-    tally_notes = NULL;
-    os->strm->recorder = NULL;
-    for (size_t i = 0; i < f.touched.n; i++)
-        node_reset(f.touched.v[i]);
+    if ((*fits = find_changes(&f)))
+        err = redo_steps(fits, &f);
+    end(&f);
 out:
-    VEC_FINI(&none.note);
+    VEC_FINI(&f.uncounted.note);
     VEC_FINI(&f.touched);
-    mem_free(f.dirty);
+    mem_free(f.how);
     mem_free(f.changed);
     return err;
 }

@@ -32,6 +32,7 @@ extern const struct op_words reduce_kind_words;
         fields                                                                                     \
     };
 #define I32(field) int32_t field;
+#define POSITION(field) int32_t field;
 #define I64(field) op_i64 field;
 #define F32(field) float field;
 #define F64(field) op_f64 field;
@@ -78,6 +79,9 @@ static inline size_t op_params_size(enum op_params_id id, const void *params)
 /* ERR_ARG unless every bool, enum, dtype and length is one that the field can have: what a file
  * says must be asked, what a constructor makes need not. */
 MUST_CHECK enum err op_params_check(enum op_params_id id, const void *params);
+
+/* True if nothing but positions differs. Both have as many bytes. */
+bool op_params_differ_in_positions(enum op_params_id id, const void *a, const void *b);
 
 /* "axis=1, kind=sum, axis=(0,2)"; what finds no room is left out. Returns buf. */
 const char *op_params_print(enum op_params_id id, const void *params, char *buf, size_t size);

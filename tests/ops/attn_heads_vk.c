@@ -22,6 +22,7 @@ struct problem {
     int32_t positions; /* new ones; 0: one */
     bool traditional, freqs, offsets;
     int32_t dims;      /* that turn; 0: all */
+    float stretch;     /* of positions; 0: none */
     int32_t skip;      /* the update begins so much before its place */
     bool other_eps;    /* the norms of queries and keys differ */
     bool shared_slice; /* somebody else reads the keys in use */
@@ -145,7 +146,7 @@ static struct arr *turned(const struct setup *s, int kind)
                                            .traditional = p->traditional,
                                            .base = p->freqs ? NULL : &base,
                                            .freqs = s->freqs.arr,
-                                           .scale = 1,
+                                           .scale = p->stretch > 0 ? p->stretch : 1,
                                            .offset = p->n_k - positions_of(p),
                                            .offset_array = s->offsets.arr },
                        nd_gpu));
@@ -395,6 +396,81 @@ static void test_params_change(void **state)
     setup_free(&s);
 }
 
+/* ---- recorded steps that are moved ---- */
+
+#define MOVES 6
+
+/* Runs with so many keys in turn. One that nothing but positions tell from the one before is moved
+ * at least so often; each has the bits of a run that is planned and recorded anew. */
+static void check_moves(const struct problem *like, const int32_t *n_k, uint64_t at_least)
+{
+    struct problem p = *like;
+    struct result moved[MOVES], anew;
+    struct setup s;
+
+    setup_make(&s, &p);
+    uint64_t before = stat_get(STAT_RECORDED_MOVED);
+    for (int i = 0; i < MOVES; i++) {
+        p.n_k = n_k[i];
+        run(&moved[i], &s);
+    }
+    uint64_t n_moved = stat_get(STAT_RECORDED_MOVED) - before;
+    if (n_moved < at_least || (!at_least && n_moved))
+        fail_msg("%s: moved %d times", p.name, (int)n_moved);
+    gate_set_int(GATE_PLAN_CACHE, 0);
+    for (int i = 0; i < MOVES; i++) {
+        p.n_k = n_k[i];
+        run(&anew, &s);
+        compare(&p, &moved[i], &anew);
+        result_free(&moved[i]);
+        result_free(&anew);
+    }
+    gate_set_int(GATE_PLAN_CACHE, 1);
+    setup_free(&s);
+}
+
+static void test_moves(void **state)
+{
+    static const int32_t up[] = { 2, 3, 4, 4, 5, 8 }, down[] = { 8, 7, 6, 2, 3, 1 };
+    static const int32_t many[] = { 2040, 2047, 2048, 2049, 2050, 90 };
+    struct problem long_one = { "many keys", DT_BFLOAT16, 2, 4, 2, 64, 64, 2060, .normed = true };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct problem p = models[i];
+        p.room = MAX(p.room, 8);
+        check_moves(&p, up, p.shared_slice ? 0 : 3);
+        check_moves(&p, down, p.shared_slice ? 0 : 3);
+    }
+    check_moves(&long_one, many, 1);
+}
+
+/* Together with the position something else changes, which the kernel is told elsewhere. */
+static void test_more_than_moved(void **state)
+{
+    struct problem p = models[2];
+    struct result other, anew;
+    struct setup s;
+
+    (void)state;
+    setup_make(&s, &p);
+    run(&anew, &s);
+    result_free(&anew);
+    uint64_t before = stat_get(STAT_RECORDED_MOVED), again = stat_get(STAT_RECORDED_AGAIN);
+    p.n_k++;
+    p.stretch = 0.5f;
+    run(&other, &s);
+    assert_int_equal(stat_get(STAT_RECORDED_MOVED), before);
+    assert_int_equal(stat_get(STAT_RECORDED_AGAIN), again + 1);
+    gate_set_int(GATE_PLAN_CACHE, 0);
+    run(&anew, &s);
+    gate_set_int(GATE_PLAN_CACHE, 1);
+    compare(&p, &other, &anew);
+    result_free(&other);
+    result_free(&anew);
+    setup_free(&s);
+}
+
 /* ---- generation: caches that grow in steps and are taken over from token to token ---- */
 
 #define TOKENS 20
@@ -484,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_left),
         cmocka_unit_test(test_params_change),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_more_than_moved),
         cmocka_unit_test(test_growing_cache),
         cmocka_unit_test(nd_test_no_validation_messages),
     };

@@ -71,12 +71,39 @@ static void test_check(void **state)
     assert_fails(ERR_ARG, op_params_check(PARAMS_softmax, &(struct softmax_params){ 2 }));
 }
 
+static void test_positions(void **state)
+{
+    struct rope_params r = { .dims = 8, .base = 1, .offset = 3 }, moved = r, other = r;
+    struct slice_update_params u = { .region = { 2, { { 0, 4, 1 }, { 3, 4, 1 } } } }, v = u;
+    struct as_strided_params a = { .offset = 1, .n = 1, .d = { { 2, 3 } } }, b = a;
+
+    (void)state;
+    moved.offset = 4;
+    other.scale = 2;
+    assert_true(op_params_differ_in_positions(PARAMS_rope, &r, &r));
+    assert_true(op_params_differ_in_positions(PARAMS_rope, &r, &moved));
+    assert_false(op_params_differ_in_positions(PARAMS_rope, &moved, &other));
+    v.region.d[1].start = 4;
+    v.region.d[1].stop = 5;
+    assert_true(op_params_differ_in_positions(PARAMS_slice_update, &u, &v));
+    v.region.d[1].step = 2;
+    assert_false(op_params_differ_in_positions(PARAMS_slice_update, &u, &v));
+    v = u;
+    v.kind = UPDATE_NONE;
+    assert_false(op_params_differ_in_positions(PARAMS_slice_update, &u, &v));
+    b.offset = (int64_t)1 << 32 | 1; /* the second half of eight bytes */
+    assert_false(op_params_differ_in_positions(PARAMS_as_strided, &a, &b));
+    b = a;
+    b.d[0].stride = 4;
+    assert_false(op_params_differ_in_positions(PARAMS_as_strided, &a, &b));
+    assert_true(op_params_differ_in_positions(PARAMS_none, NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size_counts_what_the_list_uses),
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_print_in_little_room),
+        cmocka_unit_test(test_positions), cmocka_unit_test(test_size_counts_what_the_list_uses),
+        cmocka_unit_test(test_print),     cmocka_unit_test(test_print_in_little_room),
         cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

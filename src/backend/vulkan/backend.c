@@ -144,6 +144,7 @@ const struct be be_vulkan = {
     .recording_place = vk_recording_place,
     .recording_begin = vk_recording_begin,
     .recording_end = vk_recording_end,
+    .recording_move = vk_group_move,
     .recording_close = vk_recording_close,
     .recording_places = vk_recording_places,
     .recording_run = vk_recording_run,

@@ -48,3 +48,6 @@ struct vk_attn_heads {
 /* Encodes it as one dispatch, or says why not; *why is GROUP_TAKEN before. */
 MUST_CHECK enum err vk_attn_heads(struct vk_enc *e, const struct vk_attn_heads *h,
                                   enum group_reason *why);
+/* Moves the step that recorded it to the position that h has now (recording_move). */
+bool vk_attn_heads_move(struct vk_enc *e, struct be_recording *r, size_t step,
+                        const struct vk_attn_heads *h);

@@ -4,6 +4,8 @@
 #include "backend/vulkan/ops/attn.h"
 #include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/ops/variant.h"
+#include "backend/vulkan/rt/recording.h"
+#include "backend/vulkan/rt/stream.h"
 
 enum { QUERIES, KEYS, VALUES, PARTS };
 
@@ -185,4 +187,59 @@ enum err vk_attn_heads(struct vk_enc *e, const struct vk_attn_heads *h, enum gro
         return err;
     *why = GROUP_OFF;
     return ERR_OK;
+}
+
+/* ---- another position ---- */
+
+/* How so many keys are gone over. */
+static struct attn_plan plan_of(struct heads_job *j, uint32_t n_k)
+{
+    j->attn.a.n_k = (int32_t)n_k;
+    attn_plan_rows(&j->attn.plan, &j->attn);
+    return j->attn.plan;
+}
+
+static bool are_plans_equal(const struct attn_plan *a, const struct attn_plan *b)
+{
+    return a->items == b->items && a->splits == b->splits && a->rows == b->rows &&
+           a->n_spec == b->n_spec && memcmp(a->spec, b->spec, (size_t)a->n_spec * 4) == 0;
+}
+
+/* The number of a push constant of 8 bytes. */
+#define WORD(field) ((uint32_t)(offsetof(struct attn_heads_args, field) / sizeof(uint64_t)))
+
+static bool set_table(struct vk_enc *e, struct be_recording *r, const struct vk_recorded *d,
+                      const struct vk_rope *rope)
+{
+    struct vk_rope_table table;
+
+    if (!vk_rope_has_turns(rope))
+        return true;
+    e->recording = r;
+    enum err err = vk_rope_table(e, &table, rope);
+    e->recording = NULL;
+    if (!err)
+        vk_recorded_set_block(r, d, WORD(table), table.addr);
+    return !err;
+}
+
+bool vk_attn_heads_move(struct vk_enc *e, struct be_recording *r, size_t step,
+                        const struct vk_attn_heads *h)
+{
+    struct heads_job j = { .attn = { .x = h->sdpa, .is_wide = true }, .rope = h->rope };
+    struct vk_recorded *d = vk_recorded_only(r, step);
+
+    if (!d || d->d.kernel.variant != VARIANT_SDPA_DECODE_HEADS)
+        return false;
+    attn_of(&j.attn.a, h->sdpa);
+    j.attn.in[0] = j.attn.a.q;
+    struct attn_heads_args *a = (struct attn_heads_args *)d->d.push;
+    uint32_t n_k = (uint32_t)j.attn.a.n_k;
+    struct attn_plan before = plan_of(&j, a->n_k), now = plan_of(&j, n_k);
+    if (!are_plans_equal(&before, &now) || !set_table(e, r, d, h->rope))
+        return false;
+    struct attn_heads_more *more = vk_recorded_block(r, d, WORD(more));
+    more->first = h->rope->p->offset;
+    a->n_k = n_k;
+    return true;
 }

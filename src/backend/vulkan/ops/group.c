@@ -5,6 +5,7 @@
 #include "backend/vulkan/ops/norm.h"
 #include "backend/vulkan/ops/qmm.h"
 #include "backend/vulkan/ops/rope.h"
+#include "backend/vulkan/rt/stream.h"
 #include "plan/rewrite.h"
 
 static bool is_dense(const struct arr *a)
@@ -325,6 +326,22 @@ static enum err run_attn(const struct exec *x, enum group_reason *why)
     err = hold_inner(x);
 out:
     return err;
+}
+
+bool vk_group_move(struct be_recording *r, struct strm *s, size_t step, const struct group *g)
+{
+    struct heads h[GROUP_MAX_HEADS];
+    struct vk_rope rope;
+
+    if (g->kind != GROUP_ATTN || judge_heads(g) != GROUP_TAKEN)
+        return false;
+    make_heads(&rope, h, g);
+    if (judge_attn(g, &rope) != GROUP_TAKEN)
+        return false;
+    const struct node *n = g->node[ATTN_SDPA];
+    struct exec sdpa = { .strm = s, .node = n, .in = n->in, .n_in = n->n_in };
+    return vk_attn_heads_move(&vk_strm_of(s)->enc, r, step,
+                              &(struct vk_attn_heads){ &sdpa, &rope });
 }
 
 /* ---- sums and their norms ---- */

@@ -6,6 +6,9 @@
 /* By kind. */
 extern const be_group_fn vk_groups[GROUP_KIND_COUNT];
 
+/* recording_move of the backend table. */
+bool vk_group_move(struct be_recording *r, struct strm *s, size_t step, const struct group *g);
+
 /* ---- what the kinds share ---- */
 
 /* A node of the group as a step of its own; *out is to live as long as the result. */

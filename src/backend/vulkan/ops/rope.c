@@ -65,7 +65,7 @@ static enum err turns_table(struct vk_enc *e, uint64_t *addr, const struct vk_ro
     return vk_enc_args(e, addr, t->v, (size_t)r->positions * t->n * 2 * sizeof t->v[0]);
 }
 
-static bool takes_turns(const struct vk_rope *r)
+bool vk_rope_has_turns(const struct vk_rope *r)
 {
     return !r->offset && !r->freqs &&
            (uint64_t)r->positions * (uint32_t)r->p->dims / 2 <= MAX_TURNS;
@@ -82,7 +82,7 @@ enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out, const struct
         out->stride = r->freqs->strides[0];
         return vk_enc_read(e, &out->addr, r->freqs);
     }
-    if (takes_turns(r))
+    if (vk_rope_has_turns(r))
         return turns_table(e, &out->addr, r);
     if (!(freq = mem_alloc(n * sizeof *freq)))
         return ERR_NO_MEMORY;
@@ -211,7 +211,7 @@ uint32_t vk_rope_flags(const struct vk_rope *r)
     for (int i = 0; i < r->n_parts; i++)
         norms |= r->part[i].is_normed;
     return (r->p->traditional ? ROPE_TRADITIONAL : 0) | (r->p->forward ? 0 : ROPE_INVERSE) |
-           (r->freqs ? ROPE_FREQS : 0) | (takes_turns(r) ? ROPE_TURNS : 0) |
+           (r->freqs ? ROPE_FREQS : 0) | (vk_rope_has_turns(r) ? ROPE_TURNS : 0) |
            (norms ? ROPE_NORMS : 0);
 }
 

@@ -48,3 +48,5 @@ struct vk_rope_table {
 };
 MUST_CHECK enum err vk_rope_table(struct vk_enc *e, struct vk_rope_table *out,
                                   const struct vk_rope *r);
+/* True if it is a table of these positions, made here. */
+bool vk_rope_has_turns(const struct vk_rope *r);

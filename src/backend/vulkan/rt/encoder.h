@@ -68,7 +68,7 @@ struct vk_dispatch {
     struct vk_kernel kernel;
     struct vk_grid grid;
     uint32_t push_size;
-    char push[VK_PUSH_MAX];
+    _Alignas(uint64_t) char push[VK_PUSH_MAX]; /* addresses first */
 };
 
 /* Forgets the reads and writes declared since the last dispatch: there will be none for them. */

@@ -8,10 +8,12 @@
 #include "base/stat.h"
 #include "base/trace.h"
 
-/* A step that is recorded again leaves its old dispatches where they are. When there are so many
- * times as many as in the beginning, all steps are recorded anew. */
+/* A step that is recorded again leaves its old dispatches and blocks where they are. When there are
+ * so many times as many as in the beginning, all steps are recorded anew. */
 #define GROWS_TO 32
 #define LEAST_MOST 256
+/* Equal blocks lie close to each other: those of the same step, and tables that all layers read. */
+#define NEAR_BLOCKS 64
 
 _Thread_local struct be_recording *vk_recording_now;
 
@@ -267,10 +269,12 @@ out:
 
 /* ---- argument blocks ---- */
 
-/* A block of the same bytes without relocations; the number of blocks if there is none. */
+/* A block of the same bytes without relocations; the number of blocks if there is none near. */
 static uint32_t find_block(const struct be_recording *r, const struct vk_args *a)
 {
-    for (size_t i = r->block.n; i-- > 0;) {
+    size_t first = r->block.n - MIN(r->block.n, NEAR_BLOCKS);
+
+    for (size_t i = r->block.n; i-- > first;) {
         const struct vk_recorded_block *b = &r->block.v[i];
         if (b->size == a->size && !b->n_reloc && !b->is_written &&
             memcmp(r->bytes.v + b->first_byte, a->data, a->size) == 0)
@@ -473,7 +477,36 @@ bool vk_recording_end(struct be_recording *r, struct strm *strm)
         is_good &= !r->is_short && r->next_made == r->step[r->open].n_made;
         r->is_short = false;
     }
-    return is_good && (!r->again || r->dispatch.n <= r->most);
+    return is_good && (!r->again || (r->dispatch.n <= r->most && r->block.n <= r->most_blocks));
+}
+
+/* ---- steps that are moved ---- */
+
+struct vk_recorded *vk_recorded_only(struct be_recording *r, size_t step)
+{
+    const struct vk_recorded_step *s = &r->step[step];
+
+    return s->n == 1 && r->block.n <= r->most_blocks ? &r->dispatch.v[s->first] : NULL;
+}
+
+static struct vk_reloc *block_at(struct be_recording *r, const struct vk_recorded *d, uint32_t word)
+{
+    struct vk_reloc *reloc = &r->reloc.v[d->first_reloc];
+
+    while (reloc->at != word)
+        reloc++;
+    return reloc;
+}
+
+void *vk_recorded_block(struct be_recording *r, const struct vk_recorded *d, uint32_t word)
+{
+    return r->bytes.v + r->block.v[block_at(r, d, word)->target].first_byte;
+}
+
+void vk_recorded_set_block(struct be_recording *r, const struct vk_recorded *d, uint32_t word,
+                           uint64_t addr)
+{
+    block_at(r, d, word)->target = target_of(addr);
 }
 
 /* Everything but the buffers from outside, which keep their places. */
@@ -510,5 +543,6 @@ enum err vk_recording_close(struct be_recording *r, const struct be_kept *kept, 
             r->place.v[kept->place[i]].kind = PLACE_KEPT;
     r->again = true;
     r->most = GROWS_TO * r->dispatch.n + LEAST_MOST;
+    r->most_blocks = GROWS_TO * r->block.n + LEAST_MOST;
     return vk_recording_pack(r);
 }

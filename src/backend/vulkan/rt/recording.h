@@ -66,6 +66,7 @@ struct vk_place {
     uint32_t made, left; /* steps: the first and the last that may use it */
     struct buf *buf;     /* in a run: the buffer behind it, borrowed */
     uint64_t base;       /* and the address of its first byte */
+    uint64_t held;       /* stamp of the newest command buffer that keeps it, or 0 */
 };
 
 /* The dispatches of a step, and the places that it made, in order. */
@@ -85,7 +86,7 @@ struct be_recording {
     VEC(uint64_t) memory; /* sizes of the buffers that PLACE_INSIDE share */
     struct vk_recorded_step *step;
     size_t n_step;
-    size_t most;                     /* dispatches, before it is better to begin anew */
+    size_t most, most_blocks;        /* before it is better to begin anew: dispatches; blocks */
     uint32_t n_groups, newest_group; /* the latter as the step called it */
     struct vk_wanted *wanted;        /* pipelines that are missing, newest first */
     bool only_looks;                 /* for missing pipelines: it will be recorded again */
@@ -135,6 +136,16 @@ MUST_CHECK enum err vk_record_want(struct be_recording *r, const struct vk_pipe_
 /* True the first time that a recording which only looks comes to this program, given by a hash:
  * only then its module need be emitted. */
 bool vk_record_is_new(struct be_recording *r, uint64_t program);
+
+/* ---- for ops whose steps are moved (recording_move of the backend table) ---- */
+
+/* The dispatch of a step that has no other; NULL if it has none or several. */
+struct vk_recorded *vk_recorded_only(struct be_recording *r, size_t step);
+/* The argument block whose address is that word of 8 bytes of the push constants. */
+void *vk_recorded_block(struct be_recording *r, const struct vk_recorded *d, uint32_t word);
+/* Makes that word the address of another block, which was recorded now. */
+void vk_recorded_set_block(struct be_recording *r, const struct vk_recorded *d, uint32_t word,
+                           uint64_t addr);
 
 /* ---- places in memory (recording_pack.c) ---- */
 

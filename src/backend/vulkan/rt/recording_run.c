@@ -25,6 +25,7 @@ static enum err resolve(struct be_recording *r, struct vk_enc *e, struct buf *co
     for (size_t i = 0; i < r->place.n; i++) {
         struct vk_place *p = &r->place.v[i];
         p->buf = p->kind == PLACE_INSIDE ? memory[p->block] : buf[i];
+        p->held = 0;
         if (!p->buf)
             continue;
         if (p->kind == PLACE_OUTSIDE)
@@ -85,9 +86,11 @@ static enum err declare(struct be_recording *r, struct vk_enc *e, const struct v
 
     for (uint32_t i = d->first_access; i < d->first_access + d->n_access; i++) {
         const struct vk_access *a = &r->access.v[i];
-        const struct vk_place *p = &r->place.v[a->place];
+        struct vk_place *p = &r->place.v[a->place];
         struct hz_range range = { p->base + a->range.lo, p->base + a->range.hi };
-        TRY(vk_enc_use(e, p->buf));
+        if (p->held != e->stamp)
+            TRY(vk_enc_use(e, p->buf));
+        p->held = e->stamp;
         vk_enc_declare(e, range, a->is_write, a->group ? group + a->group : 0);
     }
 out:
