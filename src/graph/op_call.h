@@ -31,7 +31,7 @@ struct op_apply {
     const void *params;
     struct op_state *state;
     struct arr *const *in;
-    size_t n_in;
+    size_t n_in, n_out;
     struct strm *strm;
 };
 

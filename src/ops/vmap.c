@@ -1,10 +1,11 @@
 /* Ops over a batch: most of them have the batch as their first axis, wherever it came from. */
+#include "ops/vmap.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 
 /* ---- batches in front ---- */
 
-static int32_t batch_size(const struct vmap_call *c)
+int32_t vmap_batch(const struct vmap_call *c)
 {
     size_t i = 0;
 
@@ -13,46 +14,53 @@ static int32_t batch_size(const struct vmap_call *c)
     return c->f.in[i]->shape[c->axis[i]];
 }
 
-/* An input with the batch in front: its axis moved there or, where it has none, copies. */
-static enum err front(struct arr **out, const struct vmap_call *c, size_t i)
+enum err vmap_front(struct arr **out, const struct vmap_call *c, size_t i)
 {
     struct arr *a = c->f.in[i];
-    struct shp to = { .ndim = a->ndim + 1, .d = { batch_size(c) } };
+    struct shp to = { .ndim = a->ndim + 1, .d = { vmap_batch(c) } };
 
     if (c->axis[i] != VMAP_NONE)
         return ops_moveaxis(out, a, c->axis[i], 0, c->f.strm);
     if (to.ndim > SHP_MAX)
-        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
+        return vmap_no_room();
     for (int k = 0; k < a->ndim; k++)
         to.d[k + 1] = a->shape[k];
     return ops_broadcast_to(out, a, shp_ints(&to), c->f.strm);
 }
 
-/* Inputs from `first` on, all in this form. On failure none. */
-static enum err fronts(struct arr **in, const struct vmap_call *c, size_t first)
+enum err vmap_fronts(struct arr **in, const struct vmap_call *c, size_t first)
 {
     enum err err = ERR_OK;
 
     for (size_t i = first; i < c->f.n_in; i++)
-        TRY(front(&in[i], c, i));
+        TRY(vmap_front(&in[i], c, i));
 out:
     if (err)
         arr_unref_all(in + first, c->f.n_in - first);
     return err;
 }
 
-/* The op with other parameters over inputs with the batch in front. */
-static enum err over_fronts(struct vmap_call *c, const void *params)
+enum err vmap_over_fronts(struct vmap_call *c, const void *params)
 {
-    struct arr *in[4] = { NULL };
-    enum err err;
+    struct arr **in = mem_alloc_array(c->f.n_in, sizeof *in);
+    enum err err = ERR_NO_MEMORY;
 
-    c->out_axis[0] = 0;
-    TRY(fronts(in, c, 0));
-    err = ops_make_of(&c->result[0], c->f.op, params, (struct given){ in, c->f.n_in }, c->f.strm);
+    if (!in)
+        return err;
+    for (size_t i = 0; i < c->f.n_out; i++)
+        c->out_axis[i] = 0;
+    TRY(vmap_fronts(in, c, 0));
+    err = ops_make_of(c->result, c->f.op, params, (struct given){ in, c->f.n_in }, c->f.strm);
+    if (err)
+        arr_unref_all(in, c->f.n_in);
 out:
-    arr_unref_all(in, c->f.n_in);
+    mem_free(in);
     return err;
+}
+
+enum err vmap_no_room(void)
+{
+    return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
 }
 
 /* ---- rules ---- */
@@ -64,7 +72,7 @@ enum err op_vmap_elementwise(struct vmap_call *c)
     for (size_t i = 1; i < c->f.n_in; i++)
         is_aligned &= c->axis[i] == c->axis[0];
     if (!is_aligned)
-        return over_fronts(c, c->f.params);
+        return vmap_over_fronts(c, c->f.params);
     c->out_axis[0] = c->axis[0];
     return ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ c->f.in, c->f.n_in },
                     c->f.strm);
@@ -72,18 +80,18 @@ enum err op_vmap_elementwise(struct vmap_call *c)
 
 enum err op_vmap_softmax(struct vmap_call *c)
 {
-    return over_fronts(c, c->f.params);
+    return vmap_over_fronts(c, c->f.params);
 }
 
 enum err op_vmap_matmul(struct vmap_call *c)
 {
-    return over_fronts(c, c->f.params);
+    return vmap_over_fronts(c, c->f.params);
 }
 
 /* One draw for each key. */
 enum err op_vmap_random_bits(struct vmap_call *c)
 {
-    return over_fronts(c, c->f.params);
+    return vmap_over_fronts(c, c->f.params);
 }
 
 enum err op_vmap_reduce(struct vmap_call *c)
@@ -93,7 +101,7 @@ enum err op_vmap_reduce(struct vmap_call *c)
 
     for (int i = 0; i < p.n; i++)
         p.axis[i] = from->axis[i] + 1;
-    return over_fronts(c, &p);
+    return vmap_over_fronts(c, &p);
 }
 
 enum err op_vmap_slice_update(struct vmap_call *c)
@@ -102,12 +110,12 @@ enum err op_vmap_slice_update(struct vmap_call *c)
     struct slice_update_params p = { .kind = from->kind, .region.n = from->region.n + 1 };
 
     if (p.region.n > SHP_MAX)
-        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
-    p.region.d[0].stop = batch_size(c);
+        return vmap_no_room();
+    p.region.d[0].stop = vmap_batch(c);
     p.region.d[0].step = 1;
     for (int i = 1; i < p.region.n; i++)
         p.region.d[i] = from->region.d[i - 1];
-    return over_fronts(c, &p);
+    return vmap_over_fronts(c, &p);
 }
 
 /* ---- gather ---- */
@@ -115,7 +123,7 @@ enum err op_vmap_slice_update(struct vmap_call *c)
 /* The number of each element of the batch, as an index array like those of c. */
 static enum err batch_numbers(struct arr **out, const struct vmap_call *c, struct arr *like)
 {
-    int32_t n = batch_size(c), shape[SHP_MAX];
+    int32_t n = vmap_batch(c), shape[SHP_MAX];
     struct arr *x = NULL;
     enum err err;
 
@@ -146,13 +154,13 @@ static struct gather_params gather_behind(const struct gather_params *from, int3
 /* Every slice takes all of the batch, which ends up behind the dimensions of the indices. */
 static enum err gather_of_batch(struct vmap_call *c)
 {
-    struct gather_params p = gather_behind(c->f.params, batch_size(c), 0);
+    struct gather_params p = gather_behind(c->f.params, vmap_batch(c), 0);
     struct arr *in[SHP_MAX + 1];
     struct arr *src = NULL;
     enum err err;
 
     memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
-    TRY(front(&src, c, 0));
+    TRY(vmap_front(&src, c, 0));
     in[0] = src;
     c->out_axis[0] = c->f.n_in > 1 ? in[1]->ndim : 0;
     err = ops_make(&c->result[0], c->f.op, &p, (struct arrs){ in, c->f.n_in }, c->f.strm);
@@ -170,12 +178,12 @@ static enum err gather_by_batch(struct vmap_call *c)
     enum err err;
 
     c->out_axis[0] = 0;
-    TRY(fronts(in + 1, c, 1));
+    TRY(vmap_fronts(in + 1, c, 1));
     if (!has_batch) {
         in[1] = arr_ref(c->f.in[0]);
         TRY(ops_make_of(&r, c->f.op, c->f.params, (struct given){ in + 1, c->f.n_in }, c->f.strm));
     } else {
-        TRY(front(&in[0], c, 0));
+        TRY(vmap_front(&in[0], c, 0));
         TRY(batch_numbers(&in[1], c, in[2]));
         int32_t single = in[1]->ndim;
         TRY(ops_make_of(&r, c->f.op, &p, (struct given){ in, c->f.n_in + 1 }, c->f.strm));
@@ -196,7 +204,7 @@ enum err op_vmap_gather(struct vmap_call *c)
     for (size_t i = 1; i < c->f.n_in; i++)
         has_indices |= c->axis[i] != VMAP_NONE;
     if (p->n == SHP_MAX)
-        return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
+        return vmap_no_room();
     return has_indices ? gather_by_batch(c) : gather_of_batch(c);
 }
 
@@ -229,7 +237,7 @@ static enum err packed_batches(struct vmap_call *c)
     struct arr *in[4] = { NULL }, *r = NULL;
     enum err err;
 
-    TRY(fronts(in, c, 0));
+    TRY(vmap_fronts(in, c, 0));
     if (is_vector)
         STEP(in[0], ops_expand_dims(&next, in[0], (struct ints){ &row, 1 }, c->f.strm));
     for (size_t i = 1; i < c->f.n_in; i++)
@@ -257,7 +265,7 @@ enum err op_vmap_quantized_matmul(struct vmap_call *c)
     if (!is_shared)
         return packed_batches(c);
     memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
-    TRY(front(&x, c, 0));
+    TRY(vmap_front(&x, c, 0));
     in[0] = x;
     err = ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ in, c->f.n_in }, c->f.strm);
 out:

@@ -87,6 +87,7 @@ static struct op_apply apply_of(const struct arr *a)
                               .state = n->state,
                               .in = n->in,
                               .n_in = (size_t)n->n_in,
+                              .n_out = (size_t)n->n_out,
                               .strm = s };
 }
 
