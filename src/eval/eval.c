@@ -31,6 +31,7 @@ struct eval {
     VEC(struct open_stream) open;
     struct ahead ahead[MAX_AHEAD];
     size_t n_ahead;
+    VEC(struct arr *) traced; /* inputs of nodes that keep their graph */
 };
 
 static struct open_stream *find_open(struct eval *e, const struct strm *s)
@@ -89,6 +90,32 @@ static enum err wait_for_inputs(struct eval *e, struct strm *s, struct node *con
                 TRY(wait_for_input(e, s, nodes[i]->in[k]));
 out:
     return err;
+}
+
+/* ---- what traced nodes read ---- */
+
+/* Rules of gradients will read it again: with another owner nothing writes over it. */
+static enum err hold_traced(struct eval *e, const struct tape *t)
+{
+    enum err err = ERR_OK;
+
+    for (size_t i = 0; i < t->n && t->is_traced; i++) {
+        const struct node *n = t->node[i];
+        if (!n->out[0].tracer)
+            continue;
+        TRY(VEC_RESERVE(&e->traced, (size_t)n->n_in));
+        for (int k = 0; k < n->n_in; k++)
+            e->traced.v[e->traced.n++] = arr_ref(n->in[k]);
+    }
+out:
+    return err;
+}
+
+static void release_traced(struct eval *e)
+{
+    for (size_t i = 0; i < e->traced.n; i++)
+        arr_unref(&e->traced.v[i]);
+    VEC_FINI(&e->traced);
 }
 
 /* ---- runs ---- */
@@ -301,13 +328,16 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
     if (tape.n == 0)
         goto leave;
     stat_add(STAT_EVALS, 1);
-    err = run_tape(&e, &tape);
+    err = hold_traced(&e, &tape);
+    if (!err)
+        err = run_tape(&e, &tape);
     if (!err)
         err = hold_outputs(&e, outs, n);
     if (!err)
         err = read_ahead(&e, outs, n);
     err = finish(&e, err);
     take_ahead(&e, err);
+    release_traced(&e);
 leave:
     tape_release(&tape);
     process_leave();

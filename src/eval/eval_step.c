@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/stat.h"
 #include "base/times.h"
+#include "graph/tracing.h"
 #include "plan/plan.h"
 #include "plan/rewrite.h"
 
@@ -117,7 +118,9 @@ static void finish_outputs(const struct exec *x, const struct open_stream *os)
     for (int o = 0; o < x->n_out; o++) {
         struct arr *a = x->out[o];
         eval_finish_array(a, outlives_run(os, a) ? os->ev : NULL);
-        if (!a->tracer)
+        if (a->tracer)
+            tracing_keep(a->node);
+        else
             node_detach(a->node);
     }
 }

@@ -320,6 +320,14 @@ enum err strm_default(struct strm **out, struct dev d)
     return err;
 }
 
+enum err strm_of(struct strm **out, const struct arr *a)
+{
+    if (!a->node->strm)
+        return strm_default(out, dev_default());
+    *out = a->node->strm;
+    return ERR_OK;
+}
+
 void strm_set_default(struct strm *s)
 {
     default_streams[s->dev.type] = s;

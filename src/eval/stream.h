@@ -86,6 +86,8 @@ MUST_CHECK enum err strm_new(struct strm **out, struct dev d);
  * devices of the type. */
 MUST_CHECK enum err strm_default(struct strm **out, struct dev d);
 void strm_set_default(struct strm *s);
+/* The stream that makes a, or the default one of the default device. */
+MUST_CHECK enum err strm_of(struct strm **out, const struct arr *a);
 MUST_CHECK enum err strm_synchronize(struct strm *s);
 /* Keeps the buffers until the work encoded so far is complete: as be->hold does, or by waiting. */
 void strm_hold(struct strm *s, struct buf *const *bufs, size_t n);

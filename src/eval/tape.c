@@ -5,6 +5,7 @@
 #include "base/gate.h"
 #include "eval/stream.h"
 #include "graph/op.h"
+#include "graph/tracing.h"
 #include "plan/plan.h"
 
 /* ---- who owns nodes ---- */
@@ -146,6 +147,8 @@ struct visit {
 struct walk {
     uint64_t number;
     bool async, waits;
+    bool is_tracing, retains; /* the calling thread */
+    bool is_traced;           /* some node keeps its graph */
     VEC(struct visit) seen;
     const struct node *taken; /* a node of another tape: the walk comes to nothing */
     struct strm *strm, *here; /* the last stream that was asked for, and the caller's for it */
@@ -177,14 +180,16 @@ static struct visit *visited(const struct walk *w, const struct node *n)
     return n->mark >> 32 == w->number ? &w->seen.v[(uint32_t)n->mark] : NULL;
 }
 
-static enum err check(const struct arr *a, bool async)
+static enum err check(const struct walk *w, const struct arr *a)
 {
+    bool is_tracer = a->tracer && w->is_tracing;
+
     if (a->node->op == OP_NONE)
-        return a->tracer ? err_set(ERR_ARG, "[eval] Attempting to eval an array during function "
+        return is_tracer ? err_set(ERR_ARG, "[eval] Attempting to eval an array during function "
                                             "transformations like compile or vmap is not allowed.")
                          : err_set(ERR_RUNTIME, "[eval] Attempting to eval an array without a "
                                                 "primitive.");
-    if (async && a->tracer)
+    if (w->async && is_tracer)
         return err_set(ERR_ARG, "[async_eval] Not allowed inside a graph transformation.");
     return ERR_OK;
 }
@@ -197,6 +202,9 @@ static enum err add_visit(struct walk *w, struct node *n)
         w->strm = n->strm;
         TRY(strm_here(&w->here, n->strm));
     }
+    for (int i = 0; i < n->n_out; i++) /* the flag may be left of a trace that is over */
+        n->out[i].tracer = (n->out[i].tracer && w->is_tracing) || w->retains;
+    w->is_traced |= n->out[0].tracer;
     n->mark = w->number << 32 | w->seen.n;
     err = VEC_PUSH(&w->seen, (struct visit){ .node = n, .strm = w->here });
 out:
@@ -221,7 +229,7 @@ static enum err note_edge(struct walk *w, struct arr *a, const struct strm *cons
         return ERR_OK;
     }
     if (!(v = visited(w, a->node))) {
-        TRY(check(a, w->async));
+        TRY(check(w, a));
         TRY(add_visit(w, a->node));
         v = &w->seen.v[w->seen.n - 1];
         *is_new = true;
@@ -371,6 +379,7 @@ static enum err walk(struct tape *t, struct walk *w, const struct root *root)
     if (!t->node || !t->crosses)
         goto out;
     t->waits = w->waits;
+    t->is_traced = w->is_traced;
     atomic_store_explicit(&usual_size, MIN(w->seen.n, MAX_GUESS), memory_order_relaxed);
     TRY(order_nodes(w, t, root));
     reverse(t);
@@ -388,7 +397,9 @@ enum err tape_build(struct tape *t, struct arr *const *outs, size_t n, bool asyn
 
     pthread_mutex_lock(&tape_lock);
     do {
-        w = (struct walk){ .async = async };
+        w = (struct walk){ .async = async,
+                           .is_tracing = tracing_is_on(),
+                           .retains = tracing_retains() };
         err = walk(t, &w, &root);
         if (w.taken)
             err = wait_for_owner(w.taken);

@@ -15,7 +15,8 @@
 struct tape {
     struct node **node; /* borrowed: kept by the outputs until they are detached */
     bool *crosses;      /* some consumer runs on another stream */
-    bool waits; /* some input comes from another stream, now or earlier, and may not be there */
+    bool waits;     /* some input comes from another stream, now or earlier, and may not be there */
+    bool is_traced; /* some nodes keep their graph (graph/tracing.h) */
     size_t n;
     struct arena arena;
     uint32_t number; /* in the upper half of the nodes' marks while it owns them; 0: it does not */

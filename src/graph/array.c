@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "base/hash.h"
 #include "graph/memory.h"
+#include "graph/tracing.h"
 
 /* ---- making nodes ---- */
 
@@ -124,6 +125,7 @@ enum err node_new(struct arr **outs, const struct node_params *p)
         n->in[i] = a;
         tracer |= a->tracer;
     }
+    tracer = tracer && tracing_is_on();
     for (size_t i = 0; i < p->n_out; i++) {
         n->out[i].shape = shape;
         n->out[i].strides = strides;
@@ -160,6 +162,7 @@ enum err node_copy(struct arr **outs, const struct node *n, struct arr *const *i
         copy->in[i] = arr_ref(in[i]);
         tracer |= in[i]->tracer;
     }
+    tracer = tracer && tracing_is_on();
     for (int i = 0; i < n->n_out; i++) {
         struct arr *a = outs[i] = &copy->out[i];
         atomic_init(&a->rc, 1);
@@ -335,6 +338,8 @@ void node_detach(struct node *n)
     n->op = OP_NONE;
     op_state_unref(&n->state);
     n->n_in = 0;
+    for (int i = 0; i < n->n_out; i++)
+        n->out[i].tracer = false;
     for (int i = 0; i < n_in; i++)
         arr_unref(&n->in[i]);
 }

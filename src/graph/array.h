@@ -97,12 +97,12 @@ struct arr {
     uint8_t ndim;
     uint8_t flags;          /* enum layout_flags, valid once evaluated */
     _Atomic uint8_t status; /* enum arr_status */
-    bool tracer;
-    int64_t offset;   /* bytes from the buffer start to element [0, ..., 0] */
-    size_t size;      /* elements, product of the shape */
-    size_t data_size; /* elements of the buffer that the array spans */
-    struct buf *buf;  /* NULL until evaluated, and for empty arrays */
-    struct ev *ev;    /* attached by async eval until the work is complete */
+    bool tracer;            /* depends on what a transformed function was given (graph/tracing.h) */
+    int64_t offset;         /* bytes from the buffer start to element [0, ..., 0] */
+    size_t size;            /* elements, product of the shape */
+    size_t data_size;       /* elements of the buffer that the array spans */
+    struct buf *buf;        /* NULL until evaluated, and for empty arrays */
+    struct ev *ev;          /* attached by async eval until the work is complete */
     struct node *node;
     int32_t *shape;   /* ndim entries, in the node's allocation */
     int64_t *strides; /* likewise; in elements, may be 0 or negative */

@@ -3,6 +3,7 @@
 #include "base/gate.h"
 #include "eval/wait.h"
 #include "graph/memory.h"
+#include "graph/tracing.h"
 #include "graph/op.h"
 #include "plan/plan.h"
 #include "support/sim.h"
@@ -174,11 +175,16 @@ static void test_tracers_keep_their_graph(void **state)
 
     (void)state;
     x.a->tracer = true;
+    tracing_begin(TRACE_GRAD);
     struct sim_arr a = op1(s1, OP_EXP, x), b = op1(s1, OP_SIN, a);
     assert_ok(eval1(b, false));
     assert_int_equal(b.a->node->op, OP_SIN);
     assert_ptr_equal(b.a->node->in[0], a.a);
     check_right(a);
+    check_right(b);
+    tracing_end(TRACE_GRAD); /* what was kept for the transformation goes with it */
+    assert_int_equal(b.a->node->op, OP_NONE);
+    assert_false(b.a->tracer);
     check_right(b);
     sim_drop(&a);
     sim_drop(&b);

@@ -1,4 +1,5 @@
 #include "eval/tape.h"
+#include "graph/tracing.h"
 
 #include "base/gate.h"
 #include "graph/op.h"
@@ -256,9 +257,13 @@ static void test_placeholders_are_refused(void **state)
     tape_fini(&t);
     arr_unref(&a);
     empty->tracer = true;
+    tracing_begin(TRACE_PLAIN);
     a = new_node(NULL, OP_EXP, &empty, 1);
     assert_true(a->tracer);
     assert_fails(ERR_ARG, tape_build(&t, &a, 1, false));
+    tape_fini(&t);
+    tracing_end(TRACE_PLAIN);
+    assert_fails(ERR_RUNTIME, tape_build(&t, &a, 1, false)); /* the flag means nothing any more */
     tape_fini(&t);
     arr_unref(&a);
     arr_unref(&empty);
@@ -271,11 +276,18 @@ static void test_async_refuses_tracers(void **state)
 
     (void)state;
     leaf.a->tracer = true;
+    tracing_begin(TRACE_GRAD);
     struct arr *a = new_node(NULL, OP_EXP, &leaf.a, 1);
     assert_fails(ERR_ARG, tape_build(&t, &a, 1, true));
     tape_fini(&t);
     assert_ok(tape_build(&t, &a, 1, false));
     assert_int_equal(t.n, 1);
+    assert_true(t.is_traced);
+    tape_fini(&t);
+    tracing_end(TRACE_GRAD);
+    t = (struct tape){ 0 };
+    assert_ok(tape_build(&t, &a, 1, true));
+    assert_false(t.is_traced);
     tape_fini(&t);
     arr_unref(&a);
     sim_drop(&leaf);
