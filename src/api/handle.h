@@ -127,6 +127,8 @@ MUST_CHECK enum err box_set_dev(mlx_device *res, struct dev d);
 MUST_CHECK enum err box_set_strm(mlx_stream *res, struct strm *s);
 /* Takes the n references. */
 MUST_CHECK enum err box_set_vec(mlx_vector_array *res, struct arr *const *items, size_t n);
+/* Copies the numbers. */
+MUST_CHECK enum err box_set_ints(mlx_vector_int *res, const int *v, size_t n);
 /* Copies the lists; texts may be NULL. Either both are set or none. */
 MUST_CHECK enum err box_set_tables(mlx_map_string_to_array *arrays, mlx_map_string_to_string *texts,
                                    const struct io_arrays *a, const struct io_texts *t);

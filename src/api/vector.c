@@ -343,6 +343,11 @@ enum err box_set_vec(mlx_vector_array *res, struct arr *const *items, size_t n)
     return err;
 }
 
+enum err box_set_ints(mlx_vector_int *res, const int *v, size_t n)
+{
+    return list_assign(&res->ctx, &int_class, v, n, true);
+}
+
 enum err box_set_texts(mlx_vector_string *res, const char *const *texts, size_t n)
 {
     return list_assign(&res->ctx, &text_class, texts, n, true);

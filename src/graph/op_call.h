@@ -4,7 +4,8 @@
 #include "graph/array.h"
 #include "graph/op.h"
 
-/* Split has the most: one more than it has cuts. */
+/* Split has the most, one more than it has cuts, but for ops that hand inputs over: these have no
+ * more outputs than inputs. */
 #define OP_MAX_OUT (SHP_MAX + 1)
 
 /* From parameters and inputs to what the outputs will be. A rule writes out and, where it is not 1,
@@ -17,7 +18,7 @@ struct infer_call {
     struct arr *const *in;
     size_t n_in;
     size_t n_out;
-    struct out_desc out[OP_MAX_OUT];
+    struct out_desc *out; /* room for MAX(OP_MAX_OUT, n_in) */
 };
 
 /* ---- transforms ----

@@ -3,6 +3,7 @@
 
 static enum err make(struct arr **outs, struct node_params *p)
 {
+    struct out_desc small[OP_MAX_OUT];
     struct infer_call c;
     enum err err;
 
@@ -11,11 +12,17 @@ static enum err make(struct arr **outs, struct node_params *p)
     c.in = p->given ? p->given : p->in;
     c.n_in = p->n_in;
     c.n_out = 1;
-    if ((err = op_table[p->op].infer(&c)))
-        return err;
+    c.out = small;
+    if (c.n_in > OP_MAX_OUT && !(c.out = mem_alloc_array(c.n_in, sizeof *c.out)))
+        return ERR_NO_MEMORY;
+    err = op_table[p->op].infer(&c);
     p->out = c.out;
     p->n_out = c.n_out;
-    return node_new(outs, p);
+    if (!err)
+        err = node_new(outs, p);
+    if (c.out != small)
+        mem_free(c.out);
+    return err;
 }
 
 enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct arrs in,
@@ -24,6 +31,17 @@ enum err ops_make(struct arr **outs, enum op_id op, const void *params, struct a
     return make(outs,
                 &(struct node_params){
                     .op = (uint16_t)op, .strm = s, .in = in.v, .n_in = in.n, .params = params });
+}
+
+enum err ops_make_with(struct arr **outs, enum op_id op, const void *params,
+                       const struct ops_inputs *in, struct strm *s)
+{
+    return make(outs, &(struct node_params){ .op = (uint16_t)op,
+                                             .strm = s,
+                                             .in = in->arrs.v,
+                                             .n_in = in->arrs.n,
+                                             .params = params,
+                                             .state = in->state });
 }
 
 enum err ops_make_of(struct arr **outs, enum op_id op, const void *params, struct given in,

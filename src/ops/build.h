@@ -69,6 +69,13 @@ struct given {
 };
 MUST_CHECK enum err ops_make_of(struct arr **outs, enum op_id op, const void *params,
                                 struct given in, struct strm *s);
+/* The same with a state, of which the node takes a reference. */
+struct ops_inputs {
+    struct arrs arrs;
+    struct op_state *state;
+};
+MUST_CHECK enum err ops_make_with(struct arr **outs, enum op_id op, const void *params,
+                                  const struct ops_inputs *in, struct strm *s);
 /* One input. */
 static inline enum err ops_make_one(struct arr **outs, enum op_id op, const void *params,
                                     struct arr *a, struct strm *s)

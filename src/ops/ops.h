@@ -188,6 +188,22 @@ MUST_CHECK enum err ops_split(struct arr **outs, struct arr *a, int n, int axis,
 
 MUST_CHECK enum err ops_copy(struct arr **out, struct arr *a, struct strm *s);
 MUST_CHECK enum err ops_stop_gradient(struct arr **out, struct arr *a, struct strm *s);
+
+/* outs[i] is inputs[i] and is computed after all of dependencies. */
+MUST_CHECK enum err ops_depends(struct arr **outs, struct arrs inputs, struct arrs dependencies,
+                                struct strm *s);
+/* What transformations of a custom function do, in the place of what its graph says; the calls are
+ * those of rules (graph/op_call.h), whose inputs are args and then outputs. */
+struct ops_custom {
+    struct op_state base;
+    enum err (*vjp)(struct vjp_call *c);
+    enum err (*jvp)(struct jvp_call *c);
+    enum err (*vmap)(struct vmap_call *c);
+};
+/* results[i] is outputs[i], of which there is one at least, to transformations a function of args.
+ */
+MUST_CHECK enum err ops_custom(struct arr **results, struct arrs args, struct arrs outputs,
+                               struct ops_custom *rules, struct strm *s);
 MUST_CHECK enum err ops_contiguous(struct arr **out, struct arr *a, bool allow_col_major,
                                    struct strm *s);
 

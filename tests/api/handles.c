@@ -119,6 +119,89 @@ static mlx_io_writer live_writer(void)
     return mlx_io_writer_new(NULL, stream_functions);
 }
 
+/* ---- functions that give what they get ---- */
+
+static int give(mlx_vector_array *res, const mlx_vector_array in)
+{
+    return mlx_vector_array_set(res, in);
+}
+
+static int give_unary(mlx_array *res, const mlx_array in)
+{
+    return mlx_array_set(res, in);
+}
+
+static int give_named(mlx_vector_array *res, const mlx_vector_array in,
+                      const mlx_map_string_to_array named)
+{
+    (void)named;
+    return give(res, in);
+}
+
+static int give_both(mlx_vector_array *res_0, mlx_vector_array *res_1, const mlx_vector_array in)
+{
+    return give(res_0, in) || give(res_1, in);
+}
+
+static int give_cotangents(mlx_vector_array *res, const mlx_vector_array primals,
+                           const mlx_vector_array cotangents, const mlx_vector_array outputs)
+{
+    (void)primals;
+    (void)outputs;
+    return give(res, cotangents);
+}
+
+static int give_tangents(mlx_vector_array *res, const mlx_vector_array primals,
+                         const mlx_vector_array tangents, const int *argnums, size_t n)
+{
+    (void)primals;
+    (void)argnums;
+    (void)n;
+    return give(res, tangents);
+}
+
+static int give_batch(mlx_vector_array *res, mlx_vector_int *axes_out, const mlx_vector_array in,
+                      const int *axes, size_t n)
+{
+    (void)axes;
+    (void)n;
+    int none[16];
+
+    for (int i = 0; i < 16; i++)
+        none[i] = -1;
+    return give(res, in) || mlx_vector_int_set_data(axes_out, none, mlx_vector_array_size(in));
+}
+
+static mlx_closure live_closure(void)
+{
+    return mlx_closure_new_unary(give_unary);
+}
+
+static mlx_closure_kwargs live_closure_kwargs(void)
+{
+    return mlx_closure_kwargs_new_func(give_named);
+}
+
+static mlx_closure_value_and_grad live_closure_grad(void)
+{
+    return mlx_closure_value_and_grad_new_func(give_both);
+}
+
+static mlx_closure_custom live_closure_custom(void)
+{
+    return mlx_closure_custom_new_func(give_cotangents);
+}
+
+static mlx_closure_custom_jvp live_closure_custom_jvp(void)
+{
+    return mlx_closure_custom_jvp_new_func(give_tangents);
+}
+
+static mlx_closure_custom_vmap live_closure_custom_vmap(void)
+{
+    return mlx_closure_custom_vmap_new_func(give_batch);
+}
+
 #include "null_calls.inc"
 
 /* ---- what must hold ---- */

@@ -28,6 +28,12 @@ HANDLES = {  # type: (how to free one, how to make a live one)
     "mlx_io_gguf": ("mlx_io_gguf_free", "mlx_io_gguf_new()"),
     "mlx_map_string_to_array": ("mlx_map_string_to_array_free", "live_map_array()"),
     "mlx_map_string_to_string": ("mlx_map_string_to_string_free", "live_map_string()"),
+    "mlx_closure": ("mlx_closure_free", "live_closure()"),
+    "mlx_closure_kwargs": ("mlx_closure_kwargs_free", "live_closure_kwargs()"),
+    "mlx_closure_value_and_grad": ("mlx_closure_value_and_grad_free", "live_closure_grad()"),
+    "mlx_closure_custom": ("mlx_closure_custom_free", "live_closure_custom()"),
+    "mlx_closure_custom_jvp": ("mlx_closure_custom_jvp_free", "live_closure_custom_jvp()"),
+    "mlx_closure_custom_vmap": ("mlx_closure_custom_vmap_free", "live_closure_custom_vmap()"),
     "mlx_map_string_to_array_iterator": ("mlx_map_string_to_array_iterator_free", None),
     "mlx_map_string_to_string_iterator": ("mlx_map_string_to_string_iterator_free", None),
 }
@@ -38,7 +44,8 @@ OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "n
             ("mlx_dequantize", "biases"), ("mlx_quantized_matmul", "biases"),
             ("mlx_gather_qmm", "biases"), ("mlx_gather_qmm", "lhs_indices"),
             ("mlx_gather_qmm", "rhs_indices"), ("mlx_gather_mm", "lhs_indices"),
-            ("mlx_gather_mm", "rhs_indices")}
+            ("mlx_gather_mm", "rhs_indices"), ("mlx_custom_function", "fun_vjp"),
+            ("mlx_custom_function", "fun_jvp"), ("mlx_custom_function", "fun_vmap")}
 OPTIONAL_RANDOM = {"key", "loc", "scale"}  # of distributions
 OPTIONAL_FAST = {"weight", "bias", "freqs", "mask_arr", "sinks"}  # of fused ops
 NO_STATUS = {"mlx_array_dim"}  # returns a value that happens to be an int
@@ -138,10 +145,20 @@ def outcome(returns, name, arguments):
     return ["o->made = %s != 0;" % call]
 
 
+def split_parameters(text):
+    """At the commas outside of brackets: callbacks have parameters of their own."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
 def emit(returns, name, text):
-    params = [] if text == "void" else [Param(name, t) for t in text.split(",")]
-    if "(*" in text:  # callbacks hold commas of their own, here only of one argument
-        params = [Param(name, t) for t in re.split(r",(?![^(]*\))", text)]
+    params = [] if text == "void" else [Param(name, t) for t in split_parameters(text)]
     for p in params:
         p.is_out = p.is_out and not p.is_list(params)
     result = next((p for p in params if p.is_out and p.base in HANDLES), None)

@@ -13,12 +13,17 @@ static char text[1024];
 
 const char *infer_again(const struct node *n)
 {
-    struct infer_call c = {
-        .op = (enum op_id)n->op, .params = n->params, .in = n->in, .n_in = (size_t)n->n_in
-    };
+    struct out_desc *out = mem_alloc_array((size_t)MAX(OP_MAX_OUT, n->n_in), sizeof *out);
+    struct infer_call c = { .op = (enum op_id)n->op,
+                            .params = n->params,
+                            .in = n->in,
+                            .n_in = (size_t)n->n_in,
+                            .out = out };
 
+    assert_non_null(out);
     if (op_infer(&c)) {
         snprintf(text, sizeof text, "infer: %s", err_text());
+        mem_free(out);
         return text;
     }
     bool same = c.n_out == (size_t)n->n_out;
@@ -27,6 +32,7 @@ const char *infer_again(const struct node *n)
         arr_shape(&shape, &n->out[i]);
         same = c.out[i].dtype == (enum dtype)n->out[i].dtype && shp_equal(&shape, &c.out[i].shape);
     }
+    mem_free(out);
     if (same)
         return "";
     snprintf(text, sizeof text, "%s is inferred as something else", op_name((enum op_id)n->op));
@@ -36,6 +42,9 @@ const char *infer_again(const struct node *n)
 /* A rule that succeeds has made arrays that can be. */
 static const char *check(struct infer_call *c)
 {
+    struct out_desc out[OP_MAX_OUT]; /* inputs are fewer here */
+
+    c->out = out;
     if (op_infer(c))
         return "";
     bool fits = c->n_out >= 1 && c->n_out <= OP_MAX_OUT;

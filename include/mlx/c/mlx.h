@@ -35,6 +35,7 @@
 #define MLX_MLX_H
 
 #include "mlx/c/array.h"
+#include "mlx/c/closure.h"
 #include "mlx/c/device.h"
 #include "mlx/c/error.h"
 #include "mlx/c/fast.h"
@@ -50,6 +51,7 @@
 #include "mlx/c/stream.h"
 #include "mlx/c/string.h"
 #include "mlx/c/transforms.h"
+#include "mlx/c/transforms_impl.h"
 #include "mlx/c/vector.h"
 #include "mlx/c/version.h"
 

@@ -120,6 +120,10 @@ int mlx_sign(mlx_array *res, const mlx_array a, const mlx_stream s);
 /* The values of a, through which no gradient flows. */
 int mlx_stop_gradient(mlx_array *res, const mlx_array a, const mlx_stream s);
 
+/* The arrays of inputs, computed after those of dependencies. */
+int mlx_depends(mlx_vector_array *res, const mlx_vector_array inputs,
+                const mlx_vector_array dependencies);
+
 /* ---- two inputs, element by element ---- */
 
 /* Sum, difference, product. */

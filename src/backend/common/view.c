@@ -39,6 +39,15 @@ static enum err view_same(const struct exec *x)
     return ERR_OK;
 }
 
+static enum err view_alias(const struct exec *x)
+{
+    const struct alias_params *p = x->node->params;
+
+    for (int o = 0; o < x->n_out; o++)
+        arr_share_all(x->out[o], x->in[p->first + o]);
+    return ERR_OK;
+}
+
 static enum err view_broadcast(const struct exec *x)
 {
     const struct arr *in = x->in[0];
@@ -264,6 +273,8 @@ enum err be_view(const struct exec *x)
         [OP_BROADCAST] = view_broadcast,
         [OP_CONTIGUOUS] = view_contiguous,
         [OP_COPY] = view_same,
+        [OP_CUSTOM_TRANSFORMS] = view_alias,
+        [OP_DEPENDS] = view_alias,
         [OP_EXPAND_DIMS] = view_expand_dims,
         [OP_FLATTEN] = view_reshape,
         [OP_RESHAPE] = view_reshape,
