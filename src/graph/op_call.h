@@ -24,8 +24,9 @@ struct infer_call {
 /* ---- transforms ----
  *
  * A rule gets an application of its op and makes what it needs of constructors. Arrays that it is
- * given are borrowed; results are new references, or NULL for zeros, which transforms do not carry
- * around. After a failure there are no results. strm is where new nodes run. */
+ * given are borrowed; results, NULL before the call, are new references, or stay NULL for zeros,
+ * which transforms do not carry around. After a failure there are no results. strm is where new
+ * nodes run. */
 
 struct op_apply {
     enum op_id op;

@@ -73,8 +73,9 @@ enum err op_vmap_elementwise(struct vmap_call *c)
         is_aligned &= c->axis[i] == c->axis[0];
     if (!is_aligned)
         return vmap_over_fronts(c, c->f.params);
-    c->out_axis[0] = c->axis[0];
-    return ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ c->f.in, c->f.n_in },
+    for (size_t i = 0; i < c->f.n_out; i++)
+        c->out_axis[i] = c->axis[0];
+    return ops_make(c->result, c->f.op, c->f.params, (struct arrs){ c->f.in, c->f.n_in },
                     c->f.strm);
 }
 
