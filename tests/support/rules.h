@@ -6,22 +6,28 @@
 #include "ops/build.h"
 
 #define RULE_IN 6
+#define RULE_OUT 4
 
 /* One application of an op, made by its constructor. */
 struct rule_subject {
     const char *name;
     enum op_id op;
-    /* Nodes of the op are what it makes, or the first inputs of that. */
+    /* Nodes of the op are what it makes, or the first inputs of that; of several outputs it makes
+     * all, without anything behind them. */
     enum err (*make)(struct arr **out, const struct rule_subject *f, struct arr *const *in,
                      struct strm *s);
     struct shp shape[RULE_IN];
-    enum dtype dtype[RULE_IN]; /* float32 also stands for float64; int32 are indices below 3 */
+    /* float32 also stands for float64, unless there is complex64; int32 are indices below 3 */
+    enum dtype dtype[RULE_IN];
     int n_in;
+    int n_out;      /* 0: one */
     unsigned grads; /* inputs that have gradients, as bits */
     bool is_curved; /* not linear in each input: differences take small steps */
+    bool is_flat;   /* no output depends on anything: rules give zeros */
+    bool is_smooth; /* the gradients have gradients, by jvp */
     bool is_single; /* float32 only */
     bool no_vjp, no_jvp, no_vmap;
-    double low, high; /* of float inputs; both 0: -1 to 1 */
+    double low, high; /* of float inputs and of parts of complex ones; both 0: -1 to 1 */
 };
 
 /* In float64 and float32. */
