@@ -95,6 +95,13 @@ MUST_CHECK enum err ops_region(struct ops_region *out, const struct arr *a,
 /* The shape of a normalised region of a; false if it is none. */
 bool ops_region_shape(struct shp *out, const struct arr *a, const struct slice_params *p);
 
+/* The part [start, stop) of one axis. */
+MUST_CHECK enum err ops_slice_axis(struct arr **out, struct arr *a, int axis,
+                                   const int32_t range[2], struct strm *s);
+
+/* Where a lies in what Pad makes of it. */
+void ops_pad_region(struct slice_params *out, const struct arr *a, const struct pad_params *p);
+
 /* Broadcasts a to s, which it is known to fit. */
 MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
                                 struct strm *s);

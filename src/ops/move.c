@@ -298,6 +298,17 @@ out:
     return err;
 }
 
+void ops_pad_region(struct slice_params *out, const struct arr *a, const struct pad_params *p)
+{
+    *out = (struct slice_params){ .n = a->ndim };
+    for (int i = 0; i < a->ndim; i++)
+        out->d[i].step = 1;
+    for (int i = 0; i < p->n; i++)
+        out->d[p->d[i].axis].start += p->d[i].low;
+    for (int i = 0; i < a->ndim; i++)
+        out->d[i].stop = out->d[i].start + a->shape[i];
+}
+
 static enum err pad_constant(struct arr **out, struct arr *a, const struct pad_params *p,
                              struct arr *value, struct strm *s)
 {

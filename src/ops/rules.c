@@ -64,6 +64,22 @@ enum err op_jvp_zero(struct jvp_call *c)
     return ERR_OK;
 }
 
+enum err op_jvp_linear(struct jvp_call *c)
+{
+    struct arr **t = mem_alloc_array(c->f.n_in, sizeof *t);
+    enum err err = ERR_NO_MEMORY;
+
+    if (!t)
+        return err;
+    for (size_t i = 0; i < c->f.n_in; i++)
+        TRY(op_or_zeros(&t[i], c->tan[i], c->f.in[i], c->f.strm));
+    err = ops_make_of(c->result, c->f.op, c->f.params, (struct given){ t, c->f.n_in }, c->f.strm);
+out:
+    arr_unref_all(t, c->f.n_in);
+    mem_free(t);
+    return err;
+}
+
 enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm *s)
 {
     if (part[0] && part[1])
@@ -71,4 +87,9 @@ enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm 
     if (part[0] || part[1])
         return ops_same(out, part[0] ? part[0] : part[1]);
     return ERR_OK;
+}
+
+enum err op_or_zeros(struct arr **out, struct arr *t, struct arr *like, struct strm *s)
+{
+    return t ? ops_same(out, t) : ops_fill_like(out, like, 0, dtype_of(like), s);
 }

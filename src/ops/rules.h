@@ -43,3 +43,11 @@ bool infer_is_shape(const int32_t *v, int n);
 enum err op_no_rule(enum op_id op, const char *rule);
 /* The sum of what is there of two; NULL if nothing is. */
 MUST_CHECK enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm *s);
+/* t, or where it is NULL zeros like the array that it belongs to. */
+MUST_CHECK enum err op_or_zeros(struct arr **out, struct arr *t, struct arr *like, struct strm *s);
+
+/* A struct of parameters to change: nodes keep no more of it than they use. */
+static inline void op_own_params(void *out, const struct op_apply *f)
+{
+    memcpy(out, f->params, op_params_size((enum op_params_id)op_table[f->op].params, f->params));
+}

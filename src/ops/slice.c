@@ -132,9 +132,8 @@ out:
     return err;
 }
 
-/* The part [start, stop) of one axis. */
-static enum err slice_axis(struct arr **out, struct arr *a, int axis, const int32_t range[2],
-                           struct strm *s)
+enum err ops_slice_axis(struct arr **out, struct arr *a, int axis, const int32_t range[2],
+                        struct strm *s)
 {
     struct ops_region r = { 0 };
     enum err err;
@@ -182,7 +181,7 @@ static enum err split_slices(struct arr **outs, struct arr *a, struct ints indic
 
     for (; done <= indices.n; done++) {
         range[1] = done < indices.n ? indices.v[done] : a->shape[axis];
-        TRY(slice_axis(&outs[done], a, axis, range, s));
+        TRY(ops_slice_axis(&outs[done], a, axis, range, s));
         range[0] = range[1];
     }
 out:

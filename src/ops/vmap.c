@@ -63,6 +63,17 @@ enum err vmap_no_room(void)
     return err_set(ERR_ARG, "[vmap] Arrays have at most %d dimensions.", SHP_MAX);
 }
 
+void vmap_region(struct slice_params *out, const struct slice_params *from,
+                 const struct vmap_call *c)
+{
+    out->n = from->n + 1;
+    out->d[0].start = 0;
+    out->d[0].stop = vmap_batch(c);
+    out->d[0].step = 1;
+    for (int i = 1; i < out->n; i++)
+        out->d[i] = from->d[i - 1];
+}
+
 /* ---- rules ---- */
 
 enum err op_vmap_elementwise(struct vmap_call *c)
@@ -102,20 +113,6 @@ enum err op_vmap_reduce(struct vmap_call *c)
 
     for (int i = 0; i < p.n; i++)
         p.axis[i] = from->axis[i] + 1;
-    return vmap_over_fronts(c, &p);
-}
-
-enum err op_vmap_slice_update(struct vmap_call *c)
-{
-    const struct slice_update_params *from = c->f.params;
-    struct slice_update_params p = { .kind = from->kind, .region.n = from->region.n + 1 };
-
-    if (p.region.n > SHP_MAX)
-        return vmap_no_room();
-    p.region.d[0].stop = vmap_batch(c);
-    p.region.d[0].step = 1;
-    for (int i = 1; i < p.region.n; i++)
-        p.region.d[i] = from->region.d[i - 1];
     return vmap_over_fronts(c, &p);
 }
 

@@ -14,3 +14,6 @@ MUST_CHECK enum err vmap_fronts(struct arr **in, const struct vmap_call *c, size
 MUST_CHECK enum err vmap_over_fronts(struct vmap_call *c, const void *params);
 /* The error for a batch of arrays that have as many dimensions as there can be. */
 enum err vmap_no_room(void);
+/* The same region of every element of the batch. */
+void vmap_region(struct slice_params *out, const struct slice_params *from,
+                 const struct vmap_call *c);

@@ -22,13 +22,19 @@ struct rule_subject {
     int n_in;
     int n_out;      /* 0: one */
     unsigned grads; /* inputs that have gradients, as bits */
+    unsigned whole; /* inputs that have no batch, likewise */
     bool is_curved; /* not linear in each input: differences take small steps */
     bool is_flat;   /* no output depends on anything: rules give zeros */
     bool is_smooth; /* the gradients have gradients, by jvp */
     bool is_single; /* float32 only */
     bool no_vjp, no_jvp, no_vmap;
     double low, high; /* of float inputs and of parts of complex ones; both 0: -1 to 1 */
+    const void *with; /* what make wants to know besides */
 };
+
+/* A make: one node with the parameters that `with` points to. */
+MUST_CHECK enum err rules_node(struct arr **out, const struct rule_subject *f,
+                               struct arr *const *in, struct strm *s);
 
 /* In float64 and float32. */
 void rules_check_cpu(const struct rule_subject *subjects, size_t n);

@@ -1,0 +1,96 @@
+/* Gradients and batches of views, slices and splits, and of what hands its input on. */
+#include "support/arrays.h"
+#include "support/rules.h"
+
+#define F DT_FLOAT32
+#define C DT_COMPLEX64
+#define N DT_INT32
+
+#define DIMS(n, ...)                                                                               \
+    n,                                                                                             \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define PARAMS(kind, ...) &(const struct kind##_params)__VA_ARGS__
+/* A node of one input: its dimensions, its parameters, and fields that few have. */
+#define NODE(name_, id, type, dims, params, ...)                                                   \
+    {                                                                                              \
+        .name = name_, .op = OP_##id, .make = rules_node, .shape = { { dims } },                   \
+        .dtype = { type }, .n_in = 1, .with = params, __VA_ARGS__                                  \
+    }
+#define VIEW(name_, id, dims, params, ...)                                                         \
+    {                                                                                              \
+        .name = name_, .op = OP_##id, .make = rules_node, .shape = { { dims } }, .dtype = { F },   \
+        .n_in = 1, .grads = 1, .is_smooth = true, .with = params, __VA_ARGS__                      \
+    }
+
+static const struct rule_subject subjects[] = {
+    NODE("as_strided", AS_STRIDED, F, DIMS(1, 12),
+         PARAMS(as_strided, { 1, 2, { { 4, 2 }, { 3, 1 } } }), .grads = 1, .no_vmap = true,
+         .no_vjp = true),
+    VIEW("broadcast", BROADCAST, DIMS(2, 2, 1), PARAMS(shape, { 3, { 4, 2, 3 } })),
+    VIEW("broadcast of a scalar", BROADCAST, DIMS(0, 0), PARAMS(shape, { 2, { 2, 3 } })),
+    VIEW("broadcast to one more", BROADCAST, DIMS(1, 3), PARAMS(shape, { 2, { 1, 3 } })),
+    VIEW("broadcast to nothing", BROADCAST, DIMS(2, 1, 3), PARAMS(shape, { 2, { 0, 3 } })),
+    VIEW("expand_dims", EXPAND_DIMS, DIMS(2, 2, 3), PARAMS(axes, { 3, { 0, 2, 4 } })),
+    VIEW("expand_dims of a scalar", EXPAND_DIMS, DIMS(0, 0), PARAMS(axes, { 1, { 0 } })),
+    VIEW("reshape", RESHAPE, DIMS(2, 4, 3), PARAMS(shape, { 3, { 2, 3, 2 } })),
+    VIEW("reshape to a scalar", RESHAPE, DIMS(2, 1, 1), PARAMS(shape, { 0, { 0 } })),
+    VIEW("flatten", FLATTEN, DIMS(4, 2, 3, 2, 2), PARAMS(flatten, { 1, 2 })),
+    VIEW("unflatten", UNFLATTEN, DIMS(3, 2, 6, 2), PARAMS(unflatten, { 1, 3, { 3, 1, 2 } })),
+    VIEW("slice", SLICE, DIMS(2, 5, 4), PARAMS(slice, { 2, { { 1, 4, 2 }, { 3, 0, -1 } } })),
+    VIEW("slice of nothing", SLICE, DIMS(2, 5, 4),
+         PARAMS(slice, { 2, { { 1, 1, 1 }, { 0, 4, 1 } } })),
+    VIEW("split", SPLIT, DIMS(2, 2, 6), PARAMS(split, { 1, 2, { 1, 4 } }), .n_out = 3),
+    VIEW("split of rows", SPLIT, DIMS(2, 4, 2), PARAMS(split, { 0, 1, { 3 } }), .n_out = 2),
+    VIEW("squeeze", SQUEEZE, DIMS(4, 1, 2, 1, 3), PARAMS(axes, { 2, { 0, 2 } })),
+    VIEW("transpose", TRANSPOSE, DIMS(3, 2, 3, 4), PARAMS(axes, { 3, { 2, 0, 1 } })),
+
+    VIEW("contiguous", CONTIGUOUS, DIMS(2, 2, 3), PARAMS(contiguous, { false })),
+    VIEW("copy", COPY, DIMS(2, 2, 3), NULL),
+    VIEW("full", FULL, DIMS(2, 2, 3), NULL),
+    NODE("complex transpose", TRANSPOSE, C, DIMS(2, 2, 3), PARAMS(axes, { 2, { 1, 0 } }),
+         .grads = 1),
+    NODE("complex broadcast", BROADCAST, C, DIMS(1, 3), PARAMS(shape, { 2, { 2, 3 } }), .grads = 1),
+    NODE("stop_gradient", STOP_GRADIENT, F, DIMS(2, 2, 3), NULL, .is_flat = true),
+
+    NODE("view", VIEW, N, DIMS(2, 2, 3), PARAMS(dtype, { DT_UINT32 }), .n_out = 1),
+    NODE("view as smaller", VIEW, N, DIMS(2, 2, 3), PARAMS(dtype, { DT_UINT8 }), .n_out = 1),
+    NODE("view as larger", VIEW, N, DIMS(2, 3, 2), PARAMS(dtype, { DT_INT64 }), .n_out = 1),
+};
+
+static void test_on_the_cpu(void **state)
+{
+    (void)state;
+    rules_check_cpu(subjects, ARRAY_LEN(subjects));
+}
+
+static void test_on_the_gpu(void **state)
+{
+    (void)state;
+    rules_check_gpu(subjects, ARRAY_LEN(subjects));
+}
+
+/* A new view is not forgotten. */
+static void test_all_are_tested(void **state)
+{
+    (void)state;
+    for (int op = 1; op < OP_COUNT; op++) {
+        bool is_tested = op_table[op].family != OP_FAMILY_VIEW;
+        for (size_t i = 0; i < ARRAY_LEN(subjects); i++)
+            is_tested |= subjects[i].op == (enum op_id)op;
+        if (!is_tested)
+            fail_msg("%s has no subject", op_name((enum op_id)op));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_on_the_cpu),
+        cmocka_unit_test(test_on_the_gpu),
+        cmocka_unit_test(test_all_are_tested),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
