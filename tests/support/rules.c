@@ -521,6 +521,80 @@ static void check_batches(const struct rule_subject *f)
     arr_unref_all(in, RULE_IN);
 }
 
+/* ---- memory ---- */
+
+enum rule { VJP, JVP, VMAP, RULES };
+
+/* Asks a rule of the application for all that it has. */
+static enum err ask(struct arr **result, enum rule rule, const struct rule_subject *f,
+                    const struct application *a, struct arr *const *batches)
+{
+    struct arr *tan[RULE_IN] = { NULL };
+    int wanted[RULE_IN], axis[RULE_IN], out_axis[RULE_OUT];
+    size_t n = 0;
+
+    for (int i = 0; i < f->n_in; i++) {
+        axis[i] = f->whole >> i & 1 ? VMAP_NONE : 0;
+        if (f->grads >> i & 1) {
+            tan[i] = a->f.in[i];
+            wanted[n++] = i;
+        }
+    }
+    struct vjp_call v = { a->f, a->out, a->out, wanted, n, result };
+    struct jvp_call j = { a->f, a->out, tan, result };
+    struct vmap_call m = { a->f, axis, result, out_axis };
+    m.f.in = batches;
+    return rule == VJP   ? op_table[f->op].vjp(&v)
+           : rule == JVP ? op_table[f->op].jvp(&j)
+                         : op_table[f->op].vmap(&m);
+}
+
+static void check_failures(const struct rule_subject *f, enum rule rule,
+                           const struct application *a, struct arr *const *batches)
+{
+    struct arr *result[MAX(RULE_IN, RULE_OUT)] = { NULL };
+    enum err err = ERR_NO_MEMORY;
+
+    for (size_t n = 1; err; n++) {
+        mem_fail_after(n);
+        err = ask(result, rule, f, a, batches);
+        mem_fail_after(0);
+        if (err != ERR_OK && err != ERR_NO_MEMORY)
+            fail_msg("%s: %s", f->name, err_text());
+        for (size_t i = 0; err && i < ARRAY_LEN(result); i++)
+            assert_null(result[i]);
+    }
+    arr_unref_all(result, ARRAY_LEN(result));
+}
+
+static void check_memory(const struct rule_subject *f)
+{
+    bool has_none[RULES] = { !f->grads || f->no_vjp, !f->grads || f->no_jvp, f->no_vmap };
+    struct arr *in[RULE_IN] = { NULL }, *batches[RULE_IN] = { NULL };
+    struct application a;
+
+    random_inputs(in, f);
+    for (int i = 0; i < f->n_in; i++) {
+        struct shp shape = batch_shape(f, i, f->whole >> i & 1 ? VMAP_NONE : 0);
+        batches[i] = random_input(f, i, &shape);
+    }
+    application_init(&a, f, in);
+    for (int rule = 0; rule < RULES; rule++)
+        if (!has_none[rule])
+            check_failures(f, (enum rule)rule, &a, batches);
+    application_fini(&a);
+    arr_unref_all(in, RULE_IN);
+    arr_unref_all(batches, RULE_IN);
+}
+
+void rules_check_memory(const struct rule_subject *subjects, size_t n)
+{
+    s = test_stream();
+    working = DT_FLOAT32;
+    for (size_t i = 0; i < n; i++)
+        check_memory(&subjects[i]);
+}
+
 /* ---- */
 
 static bool is_single(const struct rule_subject *f)

@@ -40,3 +40,6 @@ MUST_CHECK enum err rules_node(struct arr **out, const struct rule_subject *f,
 void rules_check_cpu(const struct rule_subject *subjects, size_t n);
 /* In float32, where a GPU is tested. */
 void rules_check_gpu(const struct rule_subject *subjects, size_t n);
+/* Whether every allocation of a rule may fail: no results then, and nothing that a leak checker
+ * sees. */
+void rules_check_memory(const struct rule_subject *subjects, size_t n);

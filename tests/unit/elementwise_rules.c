@@ -198,6 +198,12 @@ static void test_on_the_cpu(void **state)
     rules_check_cpu(subjects, ARRAY_LEN(subjects));
 }
 
+static void test_without_memory(void **state)
+{
+    (void)state;
+    rules_check_memory(subjects, ARRAY_LEN(subjects));
+}
+
 static void test_on_the_gpu(void **state)
 {
     (void)state;
@@ -321,8 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_on_the_cpu),     cmocka_unit_test(test_on_the_gpu),
-        cmocka_unit_test(test_all_are_tested), cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_half_floats),
+        cmocka_unit_test(test_without_memory), cmocka_unit_test(test_all_are_tested),
+        cmocka_unit_test(test_edges),          cmocka_unit_test(test_half_floats),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

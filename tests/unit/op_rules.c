@@ -193,6 +193,12 @@ static void test_on_the_cpu(void **state)
     rules_check_cpu(subjects, ARRAY_LEN(subjects));
 }
 
+static void test_without_memory(void **state)
+{
+    (void)state;
+    rules_check_memory(subjects, ARRAY_LEN(subjects));
+}
+
 static void test_on_the_gpu(void **state)
 {
     (void)state;
@@ -232,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_on_the_cpu),
         cmocka_unit_test(test_on_the_gpu),
+        cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_no_rule),
     };
 
