@@ -42,7 +42,8 @@ static void assert_values(mlx_vector_array list, size_t at, const float *want, s
     mlx_array_free(a);
 }
 #define VALUES(list, at, ...)                                                                      \
-    assert_values(list, at, (float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))
+    assert_values(list, at, (float[]){ __VA_ARGS__ },                                              \
+                  sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))
 
 static mlx_array get(mlx_vector_array list, size_t at)
 {
@@ -111,7 +112,8 @@ static int failing(mlx_vector_array *res, const mlx_vector_array in)
 static void test_vjp(void **state)
 {
     mlx_closure f = mlx_closure_new_func(cube);
-    mlx_vector_array in = TWO(vector_of((float[]){ 1, 2, 3 }, 3), number(2)), cotans = ONE(number(2));
+    mlx_vector_array in = TWO(vector_of((float[]){ 1, 2, 3 }, 3), number(2)),
+                     cotans = ONE(number(2));
     mlx_vector_array values = mlx_vector_array_new(), grads = mlx_vector_array_new();
 
     (void)state;
@@ -202,7 +204,8 @@ static void test_value_and_grad(void **state)
 static void test_failure_of_the_function(void **state)
 {
     mlx_closure f = mlx_closure_new_func(failing);
-    mlx_vector_array in = ONE(number(3)), res = mlx_vector_array_new(), grads = mlx_vector_array_new();
+    mlx_vector_array in = ONE(number(3)), res = mlx_vector_array_new(),
+                     grads = mlx_vector_array_new();
 
     (void)state;
     assert_fails(mlx_vjp(&res, &grads, f, in, in));
@@ -410,7 +413,8 @@ static void test_custom_function(void **state)
     mlx_closure_custom vjp = mlx_closure_custom_new_func(ten_times);
     mlx_closure_custom_jvp jvp = mlx_closure_custom_jvp_new_func(same_tangent);
     mlx_closure_custom_vmap batch = mlx_closure_custom_vmap_new_func(negatives);
-    mlx_vector_array in = ONE(number(3)), out = mlx_vector_array_new(), more = mlx_vector_array_new();
+    mlx_vector_array in = ONE(number(3)), out = mlx_vector_array_new(),
+                     more = mlx_vector_array_new();
 
     (void)state;
     freed = 0;
@@ -442,7 +446,8 @@ static void test_custom_vjp_alone(void **state)
 {
     mlx_closure f = mlx_closure_new_unary(square), g = mlx_closure_new();
     mlx_closure_custom vjp = mlx_closure_custom_new_func(ten_times);
-    mlx_vector_array in = ONE(number(3)), out = mlx_vector_array_new(), more = mlx_vector_array_new();
+    mlx_vector_array in = ONE(number(3)), out = mlx_vector_array_new(),
+                     more = mlx_vector_array_new();
 
     (void)state;
     assert_ok(mlx_custom_vjp(&g, f, vjp));
@@ -470,7 +475,8 @@ static int counted_cube(mlx_vector_array *res, const mlx_vector_array in)
 static void test_checkpoint(void **state)
 {
     mlx_closure f = mlx_closure_new_func(counted_cube), g = mlx_closure_new();
-    mlx_vector_array in = TWO(vector_of((float[]){ 1, 2, 3 }, 3), number(2)), cotans = ONE(number(1));
+    mlx_vector_array in = TWO(vector_of((float[]){ 1, 2, 3 }, 3), number(2)),
+                     cotans = ONE(number(1));
     mlx_vector_array out = mlx_vector_array_new(), grads = mlx_vector_array_new();
 
     (void)state;
@@ -540,7 +546,8 @@ static void test_many_results(void **state)
     mlx_closure_free(f);
 }
 
-/* Steps of training hold memory flat, also where each evaluates inside of what it differentiates. */
+/* Steps of training hold memory flat, also where each evaluates inside of what it differentiates.
+ */
 static void test_memory_is_flat(void **state)
 {
     mlx_closure f = mlx_closure_new_unary(evaluating);
