@@ -175,6 +175,13 @@ def broadcast_rows(rng):
               [(np.broadcast_to(v.values, (3, 4)), v.dtype) for v in (a, b, c)], [], BITS)
 
 
+def depends_rows(rng):
+    for layout in LAYOUTS:
+        arrays = [laid_out(sample(rng, t, (2, 3)), t, layout)
+                  for t in ("float32", "bfloat16", "int8")]
+        yield Row("depends", arrays, [(v.values, v.dtype) for v in arrays], [], BITS)
+
+
 def slice_rows(rng):
     cases = [([0, 0], [5, 7], [1, 1]), ([1, 2], [4, 6], [1, 1]), ([0, 1], [5, 7], [2, 3]),
              ([4, 6], [-6, -8], [-1, -1]), ([-2, -3], [5, 7], [1, 1]), ([3, 5], [0, 1], [-2, -2]),
@@ -361,7 +368,8 @@ def rows(rng):
     return [("large", [*large_rows(rng)]),
             ("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng),
                         *load_rows(rng)]),
-            ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *slice_rows(rng),
+            ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *depends_rows(rng),
+                      *slice_rows(rng),
                       *split_rows(rng), *strided_rows(rng)]),
             ("move", [*copy_rows(rng), *join_rows(rng), *pad_rows(rng), *take_rows(rng),
                       *repeat_rows(rng)])]

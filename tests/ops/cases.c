@@ -103,6 +103,13 @@ static int call_random_seed(struct request *q)
     return status;
 }
 
+static int call_depends(struct request *q)
+{
+    mlx_vector_array results = mlx_vector_array_new();
+
+    return spread(q, mlx_depends(&results, q->list, q->list), results);
+}
+
 /* Through a file, which is gone before the array is evaluated. */
 static int call_load(struct request *q)
 {
@@ -129,6 +136,7 @@ static const struct {
 #include "ops/case_calls.def"
 #undef CASE
 #undef CASE_LIST
+    { "depends", call_depends },
     { "random_key", call_random_key },
     { "random_split", call_random_split },
     { "random_seed", call_random_seed },
