@@ -67,6 +67,22 @@ struct ints call_ints(struct call *c, const int *v, size_t n, const char *name)
     return call_ok(c) ? (struct ints){ v, n } : (struct ints){ NULL, 0 };
 }
 
+struct arr **call_outs(struct call *c, size_t n)
+{
+    struct arr **outs = call_ok(c) ? mem_alloc_array(n, sizeof(struct arr *)) : NULL;
+
+    if (call_ok(c) && !outs)
+        c->err = ERR_NO_MEMORY;
+    return outs;
+}
+
+void call_set_outs(struct call *c, mlx_vector_array *res, struct arr **outs, size_t n)
+{
+    if (call_ok(c))
+        c->err = box_set_vec(res, outs, n);
+    mem_free(outs);
+}
+
 int call_end(struct call *c, const char *file, int line)
 {
     arr_unref(&c->out);

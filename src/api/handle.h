@@ -100,6 +100,11 @@ const void *call_ptr(struct call *c, const void *p, const char *name);
 struct ints call_ints(struct call *c, const int *v, size_t n, const char *name);
 struct dev call_dev(struct call *c, mlx_device dev, const char *name);
 
+/* Room for the n references that a constructor writes before they become a list; */
+struct arr **call_outs(struct call *c, size_t n);
+/* hands them over, after success, and releases the room. */
+void call_set_outs(struct call *c, mlx_vector_array *res, struct arr **outs, size_t n);
+
 /* The status for "nothing there", which is not an error. */
 #define ABSENT 2
 

@@ -110,6 +110,7 @@ static int binary(struct call c, mlx_array *res, mlx_array a, mlx_array b, enum 
 #include "ops/ops.def"
 
 TWO_INPUTS(floor_divide, ops_floor_divide(&c.out, x, y, c.strm))
+TWO_INPUTS(kron, ops_kron(&c.out, x, y, c.strm))
 TWO_INPUTS(inner, ops_inner(&c.out, x, y, c.strm))
 TWO_INPUTS(matmul, ops_matmul(&c.out, x, y, c.strm))
 TWO_INPUTS(outer, ops_outer(&c.out, x, y, c.strm))

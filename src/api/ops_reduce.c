@@ -63,3 +63,7 @@ ALL_AND_AXIS(softmax, precise, NO_MORE, ops_softmax(&c.out, x, ax.axes, precise,
 AXES(softmax, precise, NO_MORE, ops_softmax(&c.out, x, ax.axes, precise, c.strm))
 ALL_AND_AXIS(argmax, keepdims, NO_MORE, ops_arg_reduce(&c.out, true, x, &ax, c.strm))
 ALL_AND_AXIS(argmin, keepdims, NO_MORE, ops_arg_reduce(&c.out, false, x, &ax, c.strm))
+
+int mlx_median(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num, bool keepdims,
+               const mlx_stream s)
+    OVER_AXES(call_ints(&c, axes, axes_num, "axes"), keepdims, ops_median(&c.out, x, &ax, c.strm))

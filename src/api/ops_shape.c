@@ -111,25 +111,6 @@ int mlx_contiguous(mlx_array *res, const mlx_array a, bool allow_col_major, cons
 
 /* ---- several results ---- */
 
-/* Room for the references that a constructor writes before they become a list. */
-static struct arr **call_outs(struct call *c, size_t n)
-{
-    struct arr **outs = call_ok(c) ? mem_alloc_array(n, sizeof(struct arr *)) : NULL;
-
-    if (call_ok(c) && !outs)
-        c->err = ERR_NO_MEMORY;
-    return outs;
-}
-
-/* Hands the n references over and releases the room. */
-static int end_outs(struct call *c, mlx_vector_array *res, struct arr **outs, size_t n)
-{
-    if (call_ok(c))
-        c->err = box_set_vec(res, outs, n);
-    mem_free(outs);
-    return CALL_END(c);
-}
-
 int mlx_broadcast_arrays(mlx_vector_array *res, const mlx_vector_array inputs, const mlx_stream s)
 {
     struct call c = CALL_OP(res, s);
@@ -139,7 +120,8 @@ int mlx_broadcast_arrays(mlx_vector_array *res, const mlx_vector_array inputs, c
 
     if (call_ok(&c))
         c.err = ops_broadcast_arrays(outs, list_arrs(in), c.strm);
-    return end_outs(&c, res, outs, n);
+    call_set_outs(&c, res, outs, n);
+    return CALL_END(&c);
 }
 
 int mlx_split(mlx_vector_array *res, const mlx_array a, int num_splits, int axis,
@@ -152,7 +134,8 @@ int mlx_split(mlx_vector_array *res, const mlx_array a, int num_splits, int axis
 
     if (call_ok(&c))
         c.err = ops_split(outs, x, num_splits, axis, c.strm);
-    return end_outs(&c, res, outs, n);
+    call_set_outs(&c, res, outs, n);
+    return CALL_END(&c);
 }
 
 int mlx_split_sections(mlx_vector_array *res, const mlx_array a, const int *indices,
@@ -165,7 +148,8 @@ int mlx_split_sections(mlx_vector_array *res, const mlx_array a, const int *indi
 
     if (call_ok(&c))
         c.err = ops_split_sections(outs, x, cuts, axis, c.strm);
-    return end_outs(&c, res, outs, cuts.n + 1);
+    call_set_outs(&c, res, outs, cuts.n + 1);
+    return CALL_END(&c);
 }
 
 /* ---- parts of arrays ---- */

@@ -71,40 +71,65 @@ int mlx_random_bits(mlx_array *res, const int *shape, size_t shape_num, int widt
 }
 
 /* Between two bounds. */
-#define BETWEEN(name)                                                                              \
-    int mlx_random_##name(mlx_array *res, const mlx_array low, const mlx_array high,               \
+#define BETWEEN(name, least, most)                                                                 \
+    int mlx_random_##name(mlx_array *res, const mlx_array least, const mlx_array most,             \
                           const int *shape, size_t shape_num, mlx_dtype dtype,                     \
                           const mlx_array key, const mlx_stream s)                                 \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
         struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),                 \
                                 .dtype = call_dtype(&c, dtype),                                    \
-                                .low = call_arr(&c, low, "low"),                                   \
-                                .high = call_arr(&c, high, "high"),                                \
+                                .low = call_arr(&c, least, #least),                                \
+                                .high = call_arr(&c, most, #most),                                 \
                                 .key = call_arr_opt(&c, key) };                                    \
         if (call_ok(&c))                                                                           \
             c.err = ops_random_##name(&c.out, &r, c.strm);                                         \
         return CALL_END_ARR(&c, res);                                                              \
     }
-BETWEEN(uniform)
-BETWEEN(randint)
+BETWEEN(uniform, low, high)
+BETWEEN(randint, low, high)
+BETWEEN(truncated_normal, lower, upper)
 
-int mlx_random_normal(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
-                      float loc, float scale, const mlx_array key, const mlx_stream s)
+/* Around loc, scale wide. */
+#define AROUND(name)                                                                               \
+    int mlx_random_##name(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,     \
+                          float loc, float scale, const mlx_array key, const mlx_stream s)         \
+    {                                                                                              \
+        struct call c = CALL_OP(res, s);                                                           \
+        struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),                 \
+                                .dtype = call_dtype(&c, dtype),                                    \
+                                .key = call_arr_opt(&c, key) };                                    \
+        if (call_ok(&c) && loc != 0)                                                               \
+            c.err = arr_new_number(&r.loc, loc, r.dtype);                                          \
+        if (call_ok(&c) && scale != 1)                                                             \
+            c.err = arr_new_number(&r.scale, scale, r.dtype);                                      \
+        if (call_ok(&c))                                                                           \
+            c.err = ops_random_##name(&c.out, &r, c.strm);                                         \
+        arr_unref(&r.loc);                                                                         \
+        arr_unref(&r.scale);                                                                       \
+        return CALL_END_ARR(&c, res);                                                              \
+    }
+AROUND(laplace)
+AROUND(normal)
+
+int mlx_random_permutation(mlx_array *res, const mlx_array x, int axis, const mlx_array key,
+                           const mlx_stream s)
 {
     struct call c = CALL_OP(res, s);
-    struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),
-                            .dtype = call_dtype(&c, dtype),
-                            .key = call_arr_opt(&c, key) };
+    struct arr *a = call_arr(&c, x, "x"), *k = call_arr_opt(&c, key);
 
-    if (call_ok(&c) && loc != 0)
-        c.err = arr_new_number(&r.loc, loc, r.dtype);
-    if (call_ok(&c) && scale != 1)
-        c.err = arr_new_number(&r.scale, scale, r.dtype);
     if (call_ok(&c))
-        c.err = ops_random_normal(&c.out, &r, c.strm);
-    arr_unref(&r.loc);
-    arr_unref(&r.scale);
+        c.err = ops_random_shuffle(&c.out, a, axis, k, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_random_permutation_arange(mlx_array *res, int x, const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *k = call_arr_opt(&c, key);
+
+    if (call_ok(&c))
+        c.err = ops_random_permutation(&c.out, x, k, c.strm);
     return CALL_END_ARR(&c, res);
 }
 

@@ -119,6 +119,22 @@ MUST_CHECK enum err ops_triu(struct arr **out, struct arr *a, int k, struct strm
 MUST_CHECK enum err ops_number_of_elements(struct arr **out, const struct arr *a, struct ints axes,
                                            bool inverted, enum dtype t);
 
+/* Two axes of an array and which diagonal of theirs (positive: above the main one). */
+struct ops_plane {
+    int offset, axis1, axis2;
+};
+/* The diagonal becomes the last axis. */
+MUST_CHECK enum err ops_diagonal(struct arr **out, struct arr *a, const struct ops_plane *p,
+                                 struct strm *s);
+/* Its sum, of elements cast to t. */
+MUST_CHECK enum err ops_trace(struct arr **out, struct arr *a, const struct ops_plane *p,
+                              enum dtype t, struct strm *s);
+/* A vector becomes diagonal k of a matrix of zeros, a matrix gives its diagonal k. */
+MUST_CHECK enum err ops_diag(struct arr **out, struct arr *a, int k, struct strm *s);
+
+enum ops_window { WINDOW_BARTLETT, WINDOW_BLACKMAN, WINDOW_HAMMING, WINDOW_HANNING };
+MUST_CHECK enum err ops_window(struct arr **out, enum ops_window kind, int size, struct strm *s);
+
 /* ---- views ---- */
 
 MUST_CHECK enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct strm *s);
@@ -219,6 +235,26 @@ MUST_CHECK enum err ops_repeat(struct arr **out, struct arr *a, int repeats, int
 MUST_CHECK enum err ops_repeat_flat(struct arr **out, struct arr *a, int repeats, struct strm *s);
 MUST_CHECK enum err ops_tile(struct arr **out, struct arr *a, struct ints reps, struct strm *s);
 
+/* Elements move by `shift` places, those that leave at one end come in at the other. */
+MUST_CHECK enum err ops_roll(struct arr **out, struct arr *a, struct ints shift, struct ints axes,
+                             struct strm *s);
+/* By the sum of shifts along one axis; */
+MUST_CHECK enum err ops_roll_axis(struct arr **out, struct arr *a, struct ints shift, int axis,
+                                  struct strm *s);
+/* of the flattened array. */
+MUST_CHECK enum err ops_roll_flat(struct arr **out, struct arr *a, struct ints shift,
+                                  struct strm *s);
+/* Each element of a times all of b, in blocks. */
+MUST_CHECK enum err ops_kron(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+/* outs[i] varies along axis i only, or with "xy" the first two the other way round; sparse: the
+ * other axes have size 1. */
+struct ops_meshgrid {
+    bool sparse;
+    const char *indexing; /* xy, ij */
+};
+MUST_CHECK enum err ops_meshgrid(struct arr **outs, struct arrs in, const struct ops_meshgrid *m,
+                                 struct strm *s);
+
 struct ops_pad { /* one entry per axis each */
     struct ints axes, low, high;
     struct arr *value;
@@ -260,6 +296,9 @@ MUST_CHECK enum err ops_argpartition(struct arr **out, struct arr *a, int kth, i
                                      struct strm *s);
 /* The k largest, in no particular order. */
 MUST_CHECK enum err ops_topk(struct arr **out, struct arr *a, int k, int axis, struct strm *s);
+
+MUST_CHECK enum err ops_median(struct arr **out, struct arr *a, const struct ops_axes *x,
+                               struct strm *s);
 
 /* ---- scans ---- */
 
@@ -412,6 +451,18 @@ MUST_CHECK enum err ops_random_uniform(struct arr **out, const struct ops_random
                                        struct strm *s);
 MUST_CHECK enum err ops_random_normal(struct arr **out, const struct ops_random *r, struct strm *s);
 MUST_CHECK enum err ops_random_randint(struct arr **out, const struct ops_random *r,
+                                       struct strm *s);
+/* loc and scale are numbers of the dtype. */
+MUST_CHECK enum err ops_random_laplace(struct arr **out, const struct ops_random *r,
+                                       struct strm *s);
+/* Normal numbers between low and high. */
+MUST_CHECK enum err ops_random_truncated_normal(struct arr **out, const struct ops_random *r,
+                                                struct strm *s);
+/* The numbers 0 to n - 1 in random order, */
+MUST_CHECK enum err ops_random_permutation(struct arr **out, int n, struct arr *key,
+                                           struct strm *s);
+/* or the parts of a along an axis. */
+MUST_CHECK enum err ops_random_shuffle(struct arr **out, struct arr *a, int axis, struct arr *key,
                                        struct strm *s);
 MUST_CHECK enum err ops_random_gumbel(struct arr **out, struct ints shape, enum dtype t,
                                       struct arr *key, struct strm *s);

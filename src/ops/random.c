@@ -251,10 +251,11 @@ out:
     return err;
 }
 
-/* erfinv of uniform numbers in (-1, 1): normal up to a factor of sqrt(2). */
-static enum err raw_normal(struct arr **out, struct ints shape, struct arr *key, struct strm *s)
+/* float32 in (-1, 1). */
+static enum err symmetric_uniform(struct arr **out, struct ints shape, struct arr *key,
+                                  struct strm *s)
 {
-    struct arr *low = NULL, *high = NULL, *x = NULL;
+    struct arr *low = NULL, *high = NULL;
     enum err err;
 
     TRY(arr_new_number(&low, nextafterf(-1, 0), DT_FLOAT32));
@@ -262,11 +263,22 @@ static enum err raw_normal(struct arr **out, struct ints shape, struct arr *key,
     struct ops_random u = {
         .shape = shape, .dtype = DT_FLOAT32, .low = low, .high = high, .key = key
     };
-    TRY(ops_random_uniform(&x, &u, s));
-    TRY(ops_unary(out, OP_ERFINV, x, s));
+    TRY(ops_random_uniform(out, &u, s));
 out:
     arr_unref(&low);
     arr_unref(&high);
+    return err;
+}
+
+/* erfinv of uniform numbers: normal up to a factor of sqrt(2). */
+static enum err raw_normal(struct arr **out, struct ints shape, struct arr *key, struct strm *s)
+{
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(symmetric_uniform(&x, shape, key, s));
+    TRY(ops_unary(out, OP_ERFINV, x, s));
+out:
     arr_unref(&x);
     return err;
 }
@@ -367,5 +379,99 @@ enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape
 out:
     arr_unref(&x);
     arr_unref(&y);
+    return err;
+}
+
+/* By the inverse of the distribution function: sign(u) * log1p(-|u|), u in (-1, 1). */
+enum err ops_random_laplace(struct arr **out, const struct ops_random *r, struct strm *s)
+{
+    struct arr *u = NULL, *x = NULL;
+    enum err err;
+
+    if (!dt_is_float(r->dtype))
+        return err_set(ERR_ARG, "[laplace] Only real floating point types are supported.");
+    TRY(symmetric_uniform(&u, r->shape, r->key, s));
+    TRY(ops_unary(&x, OP_ABS, u, s));
+    STEP(x, ops_unary(&next, OP_NEGATIVE, x, s));
+    STEP(x, ops_unary(&next, OP_LOG1P, x, s));
+    STEP(u, ops_unary(&next, OP_SIGN, u, s));
+    STEP(x, ops_binary(&next, OP_MULTIPLY, u, x, s));
+    STEP(x, ops_astype(&next, x, r->dtype, s));
+    if (r->scale)
+        STEP(x, ops_binary(&next, OP_MULTIPLY, r->scale, x, s));
+    if (r->loc)
+        STEP(x, ops_binary(&next, OP_ADD, r->loc, x, s));
+    arr_move(out, &x);
+out:
+    arr_unref(&u);
+    arr_unref(&x);
+    return err;
+}
+
+/* Where the distribution function has a bound: erf(x / sqrt(2)). */
+static enum err erf_of_bound(struct arr **out, struct arr *bound, struct arr *root, struct strm *s)
+{
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(ops_binary(&x, OP_DIVIDE, bound, root, s));
+    TRY(ops_unary(out, OP_ERF, x, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_random_truncated_normal(struct arr **out, const struct ops_random *r, struct strm *s)
+{
+    struct ops_random uniform = { .shape = r->shape, .dtype = r->dtype, .key = r->key };
+    struct arr *root = NULL, *low = NULL, *high = NULL, *x = NULL;
+    enum err err;
+
+    if (!dt_is_float(r->dtype))
+        return err_set(ERR_ARG, "[trunc_normal] trunc_normal only accepts floating point dtypes.");
+    TRY(arr_new_number(&root, sqrt(2.0), r->dtype));
+    TRY(ops_astype(&low, r->low, r->dtype, s));
+    TRY(ops_astype(&high, r->high, r->dtype, s));
+    TRY(erf_of_bound(&uniform.low, low, root, s));
+    TRY(erf_of_bound(&uniform.high, high, root, s));
+    TRY(ops_random_uniform(&x, &uniform, s));
+    STEP(x, ops_unary(&next, OP_ERFINV, x, s));
+    STEP(x, ops_binary(&next, OP_MULTIPLY, root, x, s));
+    /* Rounding may have led out of the bounds. */
+    STEP(x, ops_binary(&next, OP_MINIMUM, high, x, s));
+    TRY(ops_binary(out, OP_MAXIMUM, x, low, s));
+out:
+    arr_unref(&uniform.low);
+    arr_unref(&uniform.high);
+    arr_unref(&root);
+    arr_unref(&low);
+    arr_unref(&high);
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_random_permutation(struct arr **out, int n, struct arr *key, struct strm *s)
+{
+    struct arr *x = NULL;
+    enum err err;
+
+    TRY(ops_random_bits(&x, (struct ints){ &n, 1 }, 4, key, s));
+    TRY(ops_argsort(out, x, 0, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+enum err ops_random_shuffle(struct arr **out, struct arr *a, int axis, struct arr *key,
+                            struct strm *s)
+{
+    struct arr *order = NULL;
+    enum err err;
+
+    TRY(shp_axis(&axis, axis, a->ndim, "permutation"));
+    TRY(ops_random_permutation(&order, a->shape[axis], key, s));
+    TRY(ops_take(out, a, order, axis, s));
+out:
+    arr_unref(&order);
     return err;
 }

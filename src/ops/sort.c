@@ -1,4 +1,6 @@
 /* Sorting along an axis, and what is made of it. */
+#include <math.h>
+
 #include "ops/build.h"
 #include "ops/rules.h"
 
@@ -110,5 +112,109 @@ enum err ops_topk(struct arr **out, struct arr *a, int k, int axis, struct strm 
                     &(struct ops_slice){ { start, n }, { stop, n }, { step, n } }, s);
 out:
     arr_unref(&parted);
+    return err;
+}
+
+/* ---- median ---- */
+
+/* a with the axes of the set as one last axis. */
+static enum err flatten_axes(struct arr **out, struct arr *a, const struct axis_set *set,
+                             struct strm *s)
+{
+    int32_t order[SHP_MAX];
+    int kept = 0, last = a->ndim - set->n;
+    struct arr *x = NULL;
+    enum err err;
+
+    for (int i = 0, j = 0; i < a->ndim; i++)
+        if (j < set->n && set->axis[j] == i)
+            order[last + j++] = i;
+        else
+            order[kept++] = i;
+    TRY(ops_transpose(&x, a, (struct ints){ order, a->ndim }, s));
+    if (set->n == 0)
+        TRY(ops_expand_dims(out, x, (struct ints){ &(int32_t){ -1 }, 1 }, s));
+    else
+        TRY(ops_flatten(out, x, last, -1, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+/* Element `at` of the last axis, which keeps size 1, in dtype t. */
+static enum err element(struct arr **out, struct arr *x, int32_t at, enum dtype t, struct strm *s)
+{
+    struct arr *one = NULL;
+    enum err err;
+
+    TRY(ops_slice_axis(&one, x, x->ndim - 1, (int32_t[]){ at, at + 1 }, s));
+    TRY(ops_astype(out, one, t, s));
+out:
+    arr_unref(&one);
+    return err;
+}
+
+/* The middle of sorted elements, the mean of two where there is none. */
+static enum err middle(struct arr **out, struct arr *sorted, struct strm *s)
+{
+    enum dtype t = dt_at_least_float(dtype_of(sorted));
+    int32_t n = sorted->shape[sorted->ndim - 1];
+    struct arr *x = NULL, *other = NULL;
+    enum err err;
+
+    TRY(element(&x, sorted, n / 2, t, s));
+    if (n % 2 == 0) {
+        TRY(element(&other, sorted, n / 2 - 1, t, s));
+        STEP(x, ops_binary(&next, OP_ADD, x, other, s));
+        STEP(other, arr_new_number(&next, 0.5, t));
+        STEP(x, ops_binary(&next, OP_MULTIPLY, x, other, s));
+    }
+    arr_move(out, &x);
+out:
+    arr_unref(&x);
+    arr_unref(&other);
+    return err;
+}
+
+/* *m where no element of the last axis of x is NaN, else NaN: sorted last, they are never in the
+ * middle. */
+static enum err keep_nans(struct arr **m, struct arr *x, struct strm *s)
+{
+    struct ops_axes last = { { &(int32_t){ -1 }, 1 }, true };
+    struct arr *is_nan = NULL, *nan = NULL;
+    enum err err;
+
+    TRY(ops_isnan(&is_nan, x, s));
+    STEP(is_nan, ops_reduce(&next, REDUCE_OR, is_nan, &last, s));
+    TRY(arr_new_number(&nan, NAN, dtype_of(*m)));
+    STEP(*m, ops_where(&next, is_nan, nan, *m, s));
+out:
+    arr_unref(&is_nan);
+    arr_unref(&nan);
+    return err;
+}
+
+enum err ops_median(struct arr **out, struct arr *a, const struct ops_axes *axes, struct strm *s)
+{
+    struct axis_set set;
+    struct arr *x = NULL, *m = NULL;
+    enum err err;
+
+    TRY(ops_axis_set(&set, axes->axes, a->ndim, ERR_ARG, "median"));
+    TRY(flatten_axes(&x, a, &set, s));
+    if (x->shape[x->ndim - 1] == 0)
+        err = err_set(ERR_ARG, "[median] Cannot take median along empty axis.");
+    TRY(err);
+    TRY(ops_sort(&m, x, -1, s));
+    STEP(m, middle(&next, m, s));
+    if (dt_is_inexact(dtype_of(a)))
+        TRY(keep_nans(&m, x, s));
+    STEP(m, ops_squeeze(&next, m, (struct ints){ &(int32_t){ -1 }, 1 }, s));
+    if (axes->keepdims)
+        STEP(m, ops_expand_dims(&next, m, (struct ints){ set.axis, (size_t)set.n }, s));
+    arr_move(out, &m);
+out:
+    arr_unref(&x);
+    arr_unref(&m);
     return err;
 }

@@ -175,8 +175,10 @@ def broadcast_rows(rng):
               [(np.broadcast_to(v.values, (3, 4)), v.dtype) for v in (a, b, c)], [], BITS)
 
 
-def depends_rows(rng):
+def handed_over_rows(rng):
     for layout in LAYOUTS:
+        x = laid_out(sample(rng, "float32", (3, 4)), "float32", layout)
+        yield same("custom_vjp", x, -x.values)
         arrays = [laid_out(sample(rng, t, (2, 3)), t, layout)
                   for t in ("float32", "bfloat16", "int8")]
         yield Row("depends", arrays, [(v.values, v.dtype) for v in arrays], [], BITS)
@@ -368,7 +370,7 @@ def rows(rng):
     return [("large", [*large_rows(rng)]),
             ("create", [*creation_rows(rng), *range_rows(rng), *triangle_rows(rng),
                         *load_rows(rng)]),
-            ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *depends_rows(rng),
+            ("view", [*reshape_rows(rng), *axis_rows(rng), *broadcast_rows(rng), *handed_over_rows(rng),
                       *slice_rows(rng),
                       *split_rows(rng), *strided_rows(rng)]),
             ("move", [*copy_rows(rng), *join_rows(rng), *pad_rows(rng), *take_rows(rng),

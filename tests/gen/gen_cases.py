@@ -14,6 +14,7 @@ import numpy as np
 
 import cases_elementwise
 import cases_fast
+import cases_grid
 import cases_quant
 import cases_reduce
 import cases_shape
@@ -25,7 +26,7 @@ from case_table import write_table
 def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
-                   cases_sort, cases_quant, cases_fast):
+                   cases_sort, cases_quant, cases_fast, cases_grid):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -110,6 +110,37 @@ static int call_depends(struct request *q)
     return spread(q, mlx_depends(&results, q->list, q->list), results);
 }
 
+static int negate(mlx_vector_array *res, const mlx_vector_array in, void *stream)
+{
+    mlx_array x = mlx_array_new();
+
+    int status = mlx_vector_array_get(&x, in, 0) || mlx_negative(&x, x, *(mlx_stream *)stream) ||
+                 mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    return status;
+}
+
+static int no_gradient(mlx_vector_array *res, const mlx_vector_array primals,
+                       const mlx_vector_array cotangents, const mlx_vector_array outputs)
+{
+    (void)res, (void)primals, (void)cotangents, (void)outputs;
+    return 1;
+}
+
+/* A function with a gradient of its own, which hands what it computes through a node. */
+static int call_custom_vjp(struct request *q)
+{
+    mlx_closure f = mlx_closure_new_func_payload(negate, &q->s, NULL), g = mlx_closure_new();
+    mlx_closure_custom rule = mlx_closure_custom_new_func(no_gradient);
+    mlx_vector_array results = mlx_vector_array_new();
+
+    int status = mlx_custom_vjp(&g, f, rule) || mlx_closure_apply(&results, g, q->list);
+    mlx_closure_custom_free(rule);
+    mlx_closure_free(f);
+    mlx_closure_free(g);
+    return spread(q, status, results);
+}
+
 /* Through a file, which is gone before the array is evaluated. */
 static int call_load(struct request *q)
 {
@@ -136,11 +167,9 @@ static const struct {
 #include "ops/case_calls.def"
 #undef CASE
 #undef CASE_LIST
-    { "depends", call_depends },
-    { "random_key", call_random_key },
-    { "random_split", call_random_split },
-    { "random_seed", call_random_seed },
-    { "load", call_load },
+    { "depends", call_depends },         { "custom_vjp", call_custom_vjp },
+    { "random_key", call_random_key },   { "random_split", call_random_split },
+    { "random_seed", call_random_seed }, { "load", call_load },
 };
 
 /* ---- one row on one device ---- */

@@ -253,6 +253,30 @@ int mlx_tri(mlx_array *res, int n, int m, int k, mlx_dtype type, const mlx_strea
 int mlx_tril(mlx_array *res, const mlx_array x, int k, const mlx_stream s);
 int mlx_triu(mlx_array *res, const mlx_array x, int k, const mlx_stream s);
 
+/* A vector becomes diagonal k of a matrix of zeros; a matrix gives its diagonal k. */
+int mlx_diag(mlx_array *res, const mlx_array a, int k, const mlx_stream s);
+
+/* Diagonal `offset` (positive: above the main one) of the matrices that two axes make, as the last
+ * axis. */
+int mlx_diagonal(mlx_array *res, const mlx_array a, int offset, int axis1, int axis2,
+                 const mlx_stream s);
+
+/* Its sum, of elements cast to dtype. */
+int mlx_trace(mlx_array *res, const mlx_array a, int offset, int axis1, int axis2, mlx_dtype dtype,
+              const mlx_stream s);
+
+/* Windows of M points, float32; none for M < 1. */
+int mlx_bartlett(mlx_array *res, int M, const mlx_stream s);
+int mlx_blackman(mlx_array *res, int M, const mlx_stream s);
+int mlx_hamming(mlx_array *res, int M, const mlx_stream s);
+int mlx_hanning(mlx_array *res, int M, const mlx_stream s);
+
+/* The vectors of a list as coordinates of a grid: result i varies along axis i only, with indexing
+ * "xy" the first two the other way round, with "ij" as they are. sparse: the other axes have
+ * size 1. */
+int mlx_meshgrid(mlx_vector_array *res, const mlx_vector_array arrays, bool sparse,
+                 const char *indexing, const mlx_stream s);
+
 /* ---- reductions ----
  * Over all elements, over one axis, or over the axes listed (none listed: the array itself). With
  * keepdims the reduced dimensions stay with size 1. */
@@ -331,6 +355,11 @@ int mlx_softmax_axes(mlx_array *res, const mlx_array a, const int *axes, size_t 
 
 /* ---- sorting and scans along an axis ---- */
 
+/* The element in the middle, or the mean of the two there; over the axes listed. NaN if there is
+ * one. Integers give float32. */
+int mlx_median(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num, bool keepdims,
+               const mlx_stream s);
+
 /* Ascending, NaN last, equal elements in their order; the positions of the sorted elements as
  * uint32. Without an axis the array is flattened. */
 int mlx_sort_axis(mlx_array *res, const mlx_array a, int axis, const mlx_stream s);
@@ -399,6 +428,9 @@ int mlx_tensordot_axis(mlx_array *res, const mlx_array a, const mlx_array b, int
 
 /* All products of the elements of a (rows) and b (columns), both flattened. */
 int mlx_outer(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
+
+/* Each element of a times all of b, in blocks of b's shape. */
+int mlx_kron(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
@@ -558,6 +590,15 @@ int mlx_concatenate_axis(mlx_array *res, const mlx_vector_array arrays, int axis
 /* Arrays of the same shape side by side along a new axis (0 if not named). */
 int mlx_stack(mlx_array *res, const mlx_vector_array arrays, const mlx_stream s);
 int mlx_stack_axis(mlx_array *res, const mlx_vector_array arrays, int axis, const mlx_stream s);
+
+/* Elements moved on by so many places; what leaves at one end comes in at the other. Of the
+ * flattened array, and along one axis, by the sum of all shifts; or along axes[i] by shift[i]. */
+int mlx_roll(mlx_array *res, const mlx_array a, const int *shift, size_t shift_num,
+             const mlx_stream s);
+int mlx_roll_axis(mlx_array *res, const mlx_array a, const int *shift, size_t shift_num, int axis,
+                  const mlx_stream s);
+int mlx_roll_axes(mlx_array *res, const mlx_array a, const int *shift, size_t shift_num,
+                  const int *axes, size_t axes_num, const mlx_stream s);
 
 /* low_pad_size[i] elements before and high_pad_size[i] elements after along axes[i]. mode
  * "constant" fills with pad_value, "edge" repeats the outermost element, "reflect" and

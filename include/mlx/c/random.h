@@ -53,6 +53,23 @@ int mlx_random_normal_broadcast(mlx_array *res, const int *shape, size_t shape_n
                                 const mlx_array loc, const mlx_array scale, const mlx_array key,
                                 const mlx_stream s);
 
+/* The Laplace distribution; dtype is a floating point type. key may be empty. */
+int mlx_random_laplace(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
+                       float loc, float scale, const mlx_array key, const mlx_stream s);
+
+/* The standard normal distribution between two bounds, which broadcast to shape; dtype is a
+ * floating point type. key may be empty. */
+int mlx_random_truncated_normal(mlx_array *res, const mlx_array lower, const mlx_array upper,
+                                const int *shape, size_t shape_num, mlx_dtype dtype,
+                                const mlx_array key, const mlx_stream s);
+
+/* The parts of x along the axis in random order; the numbers 0 to x - 1, as uint32. key may be
+ * empty.
+ */
+int mlx_random_permutation(mlx_array *res, const mlx_array x, int axis, const mlx_array key,
+                           const mlx_stream s);
+int mlx_random_permutation_arange(mlx_array *res, int x, const mlx_array key, const mlx_stream s);
+
 /* The standard Gumbel distribution; dtype is a floating point type. key may be empty. */
 int mlx_random_gumbel(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
                       const mlx_array key, const mlx_stream s);
