@@ -3,7 +3,7 @@
 #include "eval/stream.h"
 #include "graph/op.h"
 #include "graph/op_call.h"
-#include "graph/tracing.h"
+#include "transforms/trace.h"
 #include "transforms/transforms.h"
 #include "transforms/walk.h"
 
@@ -38,15 +38,11 @@ static enum err check_axes(struct arrs inputs, struct ints axes)
 static enum err placeholder(struct arr **out, const struct arr *a, int axis)
 {
     struct shp one;
-    enum err err;
 
     arr_shape(&one, a);
     one.ndim--;
     memmove(&one.d[axis], &one.d[axis + 1], (size_t)(one.ndim - axis) * sizeof one.d[0]);
-    TRY(arr_new_empty(out, &one, (enum dtype)a->dtype));
-    (*out)->tracer = true;
-out:
-    return err;
+    return trace_placeholder(out, &one, (enum dtype)a->dtype);
 }
 
 enum err transform_vmap_trace(struct fun *fun, struct arrs inputs, struct ints axes,
@@ -54,7 +50,6 @@ enum err transform_vmap_trace(struct fun *fun, struct arrs inputs, struct ints a
 {
     enum err err;
 
-    tracing_begin(TRACE_PLAIN);
     TRY(check_axes(inputs, axes));
     TRY(outs_init(in, inputs.n));
     for (size_t i = 0; i < inputs.n; i++)
@@ -62,11 +57,10 @@ enum err transform_vmap_trace(struct fun *fun, struct arrs inputs, struct ints a
             in->v[i] = arr_ref(inputs.v[i]);
         else
             TRY(placeholder(&in->v[i], inputs.v[i], axes.v[i]));
-    TRY(fun->call(fun, outs_arrs(in), out));
+    err = trace_call(out, fun, outs_arrs(in), TRACE_PLAIN);
 out:
     if (err)
         outs_fini(in);
-    tracing_end(TRACE_PLAIN);
     return err;
 }
 
