@@ -226,6 +226,18 @@ int mlx_tensordot_axis(mlx_array *res, const mlx_array a, const mlx_array b, int
     return CALL_END_ARR(&c, res);
 }
 
+int mlx_einsum(mlx_array *res, const char *subscripts, const mlx_vector_array operands,
+               const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    const char *text = call_ptr(&c, subscripts, "subscripts");
+    const struct list *in = call_vec(&c, operands, "operands");
+
+    if (call_ok(&c))
+        c.err = ops_einsum(&c.out, text, list_arrs(in), c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 /* ---- creation ---- */
 
 int mlx_full(mlx_array *res, const int *shape, size_t shape_num, const mlx_array vals,

@@ -357,6 +357,20 @@ MUST_CHECK enum err ops_tensordot_axis(struct arr **out, struct arr *a, struct a
 MUST_CHECK enum err ops_inner(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 MUST_CHECK enum err ops_outer(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
 
+/* Sums of products of arrays, whose axes have letters: "ij,jk->ik". */
+MUST_CHECK enum err ops_einsum(struct arr **out, const char *subscripts, struct arrs operands,
+                               struct strm *s);
+/* The order in which einsum takes operands: at step i count[i] of those that are left, whose
+ * positions are the next ones of `at`; the product joins them at the end. */
+struct ops_einsum_path {
+    int32_t *at, *count;
+    size_t n_at, n;
+    char *text; /* what it costs, for people */
+};
+MUST_CHECK enum err ops_einsum_path(struct ops_einsum_path *out, const char *subscripts,
+                                    struct arrs operands);
+void ops_einsum_path_fini(struct ops_einsum_path *p);
+
 /* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */

@@ -432,6 +432,12 @@ int mlx_outer(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_st
 /* Each element of a times all of b, in blocks of b's shape. */
 int mlx_kron(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
 
+/* Sums of products of arrays whose axes have letters: "ij,jk->ik". What the result does not name is
+ * summed over; without an arrow it has the letters that occur once, in order. "..." stands for axes
+ * that broadcast. */
+int mlx_einsum(mlx_array *res, const char *subscripts, const mlx_vector_array operands,
+               const mlx_stream s);
+
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
  * few bits, and all of a row are one little-endian bit stream of uint32 words.
