@@ -1,14 +1,7 @@
-/* Concatenations, padding and updates of slices over a batch. */
+/* Padding and updates of slices over a batch. */
 #include "ops/build.h"
 #include "ops/rules.h"
 #include "ops/vmap.h"
-
-enum err op_vmap_concatenate(struct vmap_call *c)
-{
-    const struct axis_params *p = c->f.params;
-
-    return vmap_over_fronts(c, &(struct axis_params){ p->axis + 1 });
-}
 
 enum err op_vmap_slice_update(struct vmap_call *c)
 {

@@ -90,20 +90,40 @@ enum err op_vmap_elementwise(struct vmap_call *c)
                     c->f.strm);
 }
 
-enum err op_vmap_softmax(struct vmap_call *c)
+/* What works on the last axes, or draws for each key. */
+enum err op_vmap_last_axes(struct vmap_call *c)
 {
     return vmap_over_fronts(c, c->f.params);
 }
 
-enum err op_vmap_matmul(struct vmap_call *c)
+/* What works along one axis. */
+enum err op_vmap_axis(struct vmap_call *c)
 {
-    return vmap_over_fronts(c, c->f.params);
+    const struct axis_params *p = c->f.params;
+
+    return vmap_over_fronts(c, &(struct axis_params){ p->axis + 1 });
 }
 
-/* One draw for each key. */
-enum err op_vmap_random_bits(struct vmap_call *c)
+enum err op_vmap_partition(struct vmap_call *c)
 {
-    return vmap_over_fronts(c, c->f.params);
+    const struct partition_params *p = c->f.params;
+
+    return vmap_over_fronts(c, &(struct partition_params){ p->kth, p->axis + 1 });
+}
+
+enum err op_vmap_scan(struct vmap_call *c)
+{
+    struct scan_params p = *(const struct scan_params *)c->f.params;
+
+    p.axis++;
+    return vmap_over_fronts(c, &p);
+}
+
+enum err op_vmap_arg_reduce(struct vmap_call *c)
+{
+    const struct arg_reduce_params *p = c->f.params;
+
+    return vmap_over_fronts(c, &(struct arg_reduce_params){ p->is_max, p->axis + 1 });
 }
 
 enum err op_vmap_reduce(struct vmap_call *c)
@@ -204,69 +224,4 @@ enum err op_vmap_gather(struct vmap_call *c)
     if (p->n == SHP_MAX)
         return vmap_no_room();
     return has_indices ? gather_by_batch(c) : gather_of_batch(c);
-}
-
-/* ---- packed matrices ---- */
-
-/* a with its last two dimensions, behind those that x has before its own. */
-static enum err batch_like(struct arr **a, const struct arr *x, struct strm *s)
-{
-    struct shp to;
-    int32_t axes[SHP_MAX];
-    size_t n = (size_t)(x->ndim - (*a)->ndim);
-    enum err err;
-
-    for (size_t i = 0; i < n; i++)
-        axes[i] = (int32_t)i + 1;
-    arr_shape(&to, x);
-    for (int i = 1; i <= 2; i++)
-        to.d[to.ndim - i] = (*a)->shape[(*a)->ndim - i];
-    STEP(*a, ops_expand_dims(&next, *a, (struct ints){ axes, n }, s));
-    STEP(*a, ops_broadcast_to(&next, *a, shp_ints(&to), s));
-out:
-    return err;
-}
-
-/* Every matrix has a batch as x has it; a vector becomes a row meanwhile. */
-static enum err packed_batches(struct vmap_call *c)
-{
-    static const int32_t row = 1;
-    bool is_vector = c->f.in[0]->ndim - (c->axis[0] != VMAP_NONE) == 1;
-    struct arr *in[4] = { NULL }, *r = NULL;
-    enum err err;
-
-    TRY(vmap_fronts(in, c, 0));
-    if (is_vector)
-        STEP(in[0], ops_expand_dims(&next, in[0], (struct ints){ &row, 1 }, c->f.strm));
-    for (size_t i = 1; i < c->f.n_in; i++)
-        TRY(in[i]->ndim > in[0]->ndim ? op_no_rule(c->f.op, "vmap")
-                                      : batch_like(&in[i], in[0], c->f.strm));
-    TRY(ops_make_of(&r, c->f.op, c->f.params, (struct given){ in, c->f.n_in }, c->f.strm));
-    if (is_vector)
-        STEP(r, ops_squeeze(&next, r, (struct ints){ &row, 1 }, c->f.strm));
-    arr_move(&c->result[0], &r);
-out:
-    arr_unref_all(in, 4);
-    arr_unref(&r);
-    return err;
-}
-
-enum err op_vmap_quantized_matmul(struct vmap_call *c)
-{
-    struct arr *in[4], *x = NULL;
-    bool is_shared = c->f.in[1]->ndim == 2;
-    enum err err;
-
-    c->out_axis[0] = 0;
-    for (size_t i = 1; i < c->f.n_in; i++)
-        is_shared &= c->axis[i] == VMAP_NONE;
-    if (!is_shared)
-        return packed_batches(c);
-    memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
-    TRY(vmap_front(&x, c, 0));
-    in[0] = x;
-    err = ops_make(&c->result[0], c->f.op, c->f.params, (struct arrs){ in, c->f.n_in }, c->f.strm);
-out:
-    arr_unref(&x);
-    return err;
 }

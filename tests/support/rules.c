@@ -19,7 +19,8 @@ static double uniform(double low, double high)
     return low + (high - low) * rng_below(&r, 2000) / 2000.0;
 }
 
-/* A number of the range, an index that is inside of everything here, a word. */
+/* A number of the range, an index that is inside of everything here, a scale of eight bits that is
+ * a number, a word. */
 static double complex random_element(enum dtype t, double low, double high)
 {
     if (dt_is_float(t))
@@ -28,6 +29,8 @@ static double complex random_element(enum dtype t, double low, double high)
         return uniform(low, high) + uniform(low, high) * I;
     if (t == DT_INT32 || t == DT_BOOL)
         return rng_below(&r, t == DT_BOOL ? 2 : 3);
+    if (t == DT_UINT8)
+        return 112 + rng_below(&r, 15);
     return (double)(uint32_t)rng_next(&r);
 }
 

@@ -17,7 +17,8 @@ struct rule_subject {
     enum err (*make)(struct arr **out, const struct rule_subject *f, struct arr *const *in,
                      struct strm *s);
     struct shp shape[RULE_IN];
-    /* float32 also stands for float64, unless there is complex64; int32 are indices below 3 */
+    /* float32 also stands for float64, unless there is complex64; int32 are indices below 3, uint8
+     * scales */
     enum dtype dtype[RULE_IN];
     int n_in;
     int n_out;      /* 0: one */
@@ -43,3 +44,41 @@ void rules_check_gpu(const struct rule_subject *subjects, size_t n);
 /* Whether every allocation of a rule may fail: no results then, and nothing that a leak checker
  * sees. */
 void rules_check_memory(const struct rule_subject *subjects, size_t n);
+
+/* ---- how a file of subjects is written ---- */
+
+#define DIMS(n, ...)                                                                               \
+    n,                                                                                             \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define PARAMS(kind, ...) &(const struct kind##_params)__VA_ARGS__
+/* A node of one input: its dimensions, its parameters, and fields that few have. */
+#define NODE(name_, id, type, dims, params, ...)                                                   \
+    {                                                                                              \
+        .name = name_, .op = OP_##id, .make = rules_node, .shape = { { dims } },                   \
+        .dtype = { type }, .n_in = 1, .with = params, __VA_ARGS__                                  \
+    }
+
+/* The tests of all subjects, and their rows in the list of tests. */
+#define TEST_RULES(subjects)                                                                       \
+    static void test_on_the_cpu(void **state)                                                      \
+    {                                                                                              \
+        (void)state;                                                                               \
+        rules_check_cpu(subjects, ARRAY_LEN(subjects));                                            \
+    }                                                                                              \
+                                                                                                   \
+    static void test_on_the_gpu(void **state)                                                      \
+    {                                                                                              \
+        (void)state;                                                                               \
+        rules_check_gpu(subjects, ARRAY_LEN(subjects));                                            \
+    }                                                                                              \
+                                                                                                   \
+    static void test_without_memory(void **state)                                                  \
+    {                                                                                              \
+        (void)state;                                                                               \
+        rules_check_memory(subjects, ARRAY_LEN(subjects));                                         \
+    }
+#define RULE_TESTS                                                                                 \
+    cmocka_unit_test(test_on_the_cpu), cmocka_unit_test(test_on_the_gpu),                          \
+        cmocka_unit_test(test_without_memory)

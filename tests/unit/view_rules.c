@@ -6,18 +6,6 @@
 #define C DT_COMPLEX64
 #define N DT_INT32
 
-#define DIMS(n, ...)                                                                               \
-    n,                                                                                             \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define PARAMS(kind, ...) &(const struct kind##_params)__VA_ARGS__
-/* A node of one input: its dimensions, its parameters, and fields that few have. */
-#define NODE(name_, id, type, dims, params, ...)                                                   \
-    {                                                                                              \
-        .name = name_, .op = OP_##id, .make = rules_node, .shape = { { dims } },                   \
-        .dtype = { type }, .n_in = 1, .with = params, __VA_ARGS__                                  \
-    }
 #define VIEW(name_, id, dims, params, ...)                                                         \
     {                                                                                              \
         .name = name_, .op = OP_##id, .make = rules_node, .shape = { { dims } }, .dtype = { F },   \
@@ -69,23 +57,7 @@ static const struct rule_subject subjects[] = {
     NODE("view as larger", VIEW, N, DIMS(2, 3, 2), PARAMS(dtype, { DT_INT64 }), .n_out = 1),
 };
 
-static void test_on_the_cpu(void **state)
-{
-    (void)state;
-    rules_check_cpu(subjects, ARRAY_LEN(subjects));
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    rules_check_memory(subjects, ARRAY_LEN(subjects));
-}
-
-static void test_on_the_gpu(void **state)
-{
-    (void)state;
-    rules_check_gpu(subjects, ARRAY_LEN(subjects));
-}
+TEST_RULES(subjects)
 
 /* A new view is not forgotten. The nodes of one bring their own rules. */
 static void test_all_are_tested(void **state)
@@ -103,9 +75,7 @@ static void test_all_are_tested(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_on_the_cpu),
-        cmocka_unit_test(test_on_the_gpu),
-        cmocka_unit_test(test_without_memory),
+        RULE_TESTS,
         cmocka_unit_test(test_all_are_tested),
     };
 

@@ -1,0 +1,40 @@
+/* Gradients and batches of matrix products. */
+#include "support/arrays.h"
+#include "support/rules.h"
+
+#define F DT_FLOAT32
+
+#define ADDMM(name_, alpha, beta, ...)                                                             \
+    {                                                                                              \
+        .name = name_, .op = OP_ADDMM, .make = rules_node,                                         \
+        .with = &(const struct addmm_params){ alpha, beta }, .dtype = { F, F, F }, .n_in = 3,      \
+        .grads = 7, .is_smooth = true, .is_curved = true, __VA_ARGS__                              \
+    }
+
+static const struct rule_subject subjects[] = {
+    { "matmul",
+      OP_MATMUL,
+      rules_node,
+      { { 2, { 2, 3 } }, { 2, { 3, 2 } } },
+      { F, F },
+      2,
+      .grads = 3,
+      .is_smooth = true,
+      .is_curved = true },
+    ADDMM("addmm", 1, 1, .shape = { { 2, { 2, 3 } }, { 2, { 3, 4 } }, { 2, { 2, 4 } } }),
+    ADDMM("addmm with factors", 0.5, 3,
+          .shape = { { 2, { 3, 2 } }, { 2, { 2, 2 } }, { 2, { 3, 2 } } }),
+    ADDMM("addmm of batches", 2, -1,
+          .shape = { { 3, { 2, 1, 2 } }, { 3, { 2, 2, 2 } }, { 3, { 2, 1, 2 } } }),
+};
+
+TEST_RULES(subjects)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RULE_TESTS,
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
