@@ -20,6 +20,8 @@ TOP = {
 # Files that are no text.
 BINARIES = (
     "models/*/model.safetensors",
+    "tests/data/mlxfn/*.mlxfn",
+    "tests/data/mlxfn/*.npz",
     "tests/data/tokenizers/*.crc",
 )
 

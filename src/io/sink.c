@@ -207,6 +207,33 @@ const char *sink_name(const struct sink *s)
     return s->name;
 }
 
+enum err sink_patch(struct sink *s, const void *bytes, size_t n, uint64_t at)
+{
+    enum err err;
+
+    TRY(flush(s));
+    if (pwrite(s->fd, bytes, n, (off_t)at) != (ssize_t)n)
+        err = fail(s, "Failed to write");
+out:
+    return err;
+}
+
+static enum err give_name(struct sink *s)
+{
+    if (s->aside && rename(s->aside, s->name) != 0)
+        return fail(s, "Failed to rename the new file to");
+    mem_free(s->aside);
+    s->aside = NULL;
+    return ERR_OK;
+}
+
+enum err sink_publish(struct sink *s)
+{
+    enum err err = flush(s);
+
+    return err ? err : give_name(s);
+}
+
 enum err sink_commit(struct sink *s)
 {
     enum err err = flush(s);
@@ -217,11 +244,7 @@ enum err sink_commit(struct sink *s)
     s->fd = -1;
     if (fd >= 0 && close(fd) != 0)
         return fail(s, "Failed to write");
-    if (s->aside && rename(s->aside, s->name) != 0)
-        return fail(s, "Failed to rename the new file to");
-    mem_free(s->aside);
-    s->aside = NULL;
-    return ERR_OK;
+    return give_name(s);
 }
 
 void sink_destroy(struct sink **ps)

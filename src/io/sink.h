@@ -30,8 +30,13 @@ uint64_t sink_at(const struct sink *s);
 /* What errors call it; borrowed. */
 const char *sink_name(const struct sink *s);
 
-/* Hands over what is still buffered and gives the file its name; nothing can be written any more.
- */
+/* Replaces bytes that were written; of a file only. */
+MUST_CHECK enum err sink_patch(struct sink *s, const void *bytes, size_t n, uint64_t at);
+
+/* Hands over what is still buffered and gives the file its name; what is written from now on is
+ * added to it in its place. */
+MUST_CHECK enum err sink_publish(struct sink *s);
+/* The same, and nothing can be written any more. */
 MUST_CHECK enum err sink_commit(struct sink *s);
 /* Removes what was written unless it was committed. */
 void sink_destroy(struct sink **s);

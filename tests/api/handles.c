@@ -202,6 +202,29 @@ static mlx_closure_custom_vmap live_closure_custom_vmap(void)
     return mlx_closure_custom_vmap_new_func(give_batch);
 }
 
+/* A file of a function, which goes with the test. */
+#define EXPORTED "handles.mlxfn"
+
+static mlx_function_exporter live_exporter(void)
+{
+    mlx_closure f = live_closure();
+    mlx_function_exporter x = mlx_function_exporter_new(EXPORTED, f, false);
+
+    mlx_closure_free(f);
+    return x;
+}
+
+static mlx_imported_function live_imported(void)
+{
+    mlx_function_exporter x = live_exporter();
+    mlx_vector_array in = live_vector_array();
+
+    mlx_function_exporter_apply(x, in);
+    mlx_vector_array_free(in);
+    mlx_function_exporter_free(x);
+    return mlx_imported_function_new(EXPORTED);
+}
+
 #include "null_calls.inc"
 
 /* ---- what must hold ---- */
@@ -350,5 +373,6 @@ int main(void)
     int failed = sink ? cmocka_run_group_tests(tests, setup_cpu, NULL) : 1;
     if (sink)
         fclose(sink);
+    remove(EXPORTED);
     return failed;
 }

@@ -34,6 +34,8 @@ HANDLES = {  # type: (how to free one, how to make a live one)
     "mlx_closure_custom": ("mlx_closure_custom_free", "live_closure_custom()"),
     "mlx_closure_custom_jvp": ("mlx_closure_custom_jvp_free", "live_closure_custom_jvp()"),
     "mlx_closure_custom_vmap": ("mlx_closure_custom_vmap_free", "live_closure_custom_vmap()"),
+    "mlx_function_exporter": ("mlx_function_exporter_free", "live_exporter()"),
+    "mlx_imported_function": ("mlx_imported_function_free", "live_imported()"),
     "mlx_map_string_to_array_iterator": ("mlx_map_string_to_array_iterator_free", None),
     "mlx_map_string_to_string_iterator": ("mlx_map_string_to_string_iterator_free", None),
 }

@@ -38,6 +38,7 @@
 #include "mlx/c/closure.h"
 #include "mlx/c/device.h"
 #include "mlx/c/error.h"
+#include "mlx/c/export.h"
 #include "mlx/c/fast.h"
 #include "mlx/c/graph_utils.h"
 #include "mlx/c/half.h"

@@ -1,0 +1,226 @@
+/* From primitives in files to nodes: what is different from op to op. */
+#include "graph/op_call.h"
+#include "io/mlxfn_prim.h"
+
+/* ---- nodes ---- */
+
+/* The error for a primitive whose inputs are not what it takes. */
+static enum err unfit(const struct prim_call *c)
+{
+    return err_set(ERR_ARG, "[import_function] %zu inputs that %s does not take.", c->n_in,
+                   op_name(c->op));
+}
+
+static enum err make_with(struct prim_call *c, struct infer_call *i)
+{
+    enum err err;
+
+    TRY(op_infer(i));
+    if (i->n_out != c->n_made)
+        return err_set(ERR_ARG, "[import_function] %s gives %zu results, not %zu.", op_name(c->op),
+                       i->n_out, c->n_made);
+    err = node_new(c->result,
+                   &(struct node_params){ .op = (uint16_t)c->op,
+                                          .strm = c->strm,
+                                          .in = i->in,
+                                          .n_in = i->n_in,
+                                          .params = op_table[c->op].params ? c->params : NULL,
+                                          .out = i->out,
+                                          .n_out = i->n_out });
+out:
+    return err;
+}
+
+enum err make_node(struct prim_call *c)
+{
+    struct out_desc small[OP_MAX_OUT];
+    struct infer_call i = {
+        .op = c->op, .params = c->params, .in = c->in, .n_in = c->n_in, .out = small
+    };
+
+    if (c->n_in > OP_MAX_OUT && !(i.out = mem_alloc_array(c->n_in, sizeof *i.out)))
+        return ERR_NO_MEMORY;
+    enum err err = make_with(c, &i);
+    if (i.out != small)
+        mem_free(i.out);
+    return err;
+}
+
+/* ---- dtypes that the results say ---- */
+
+enum err make_arange(struct prim_call *c)
+{
+    c->params->arange.dtype = (int32_t)c->made[0].dtype;
+    return make_node(c);
+}
+
+enum err make_quantize(struct prim_call *c)
+{
+    if (c->params->quantize.dequantize)
+        c->params->quantize.dtype = (int32_t)c->made[0].dtype;
+    return make_node(c);
+}
+
+enum err make_floor_divide(struct prim_call *c)
+{
+    if (c->n_in != 2)
+        return unfit(c);
+    return ops_floor_divide(c->result, c->in[0], c->in[1], c->strm);
+}
+
+/* ---- shapes that the inputs say ---- */
+
+/* Of several inputs, the first broadcast to all of them. */
+static enum err broadcast_to(struct prim_call *c, const struct shp *shape)
+{
+    return ops_broadcast_to(c->result, c->in[0], (struct ints){ shape->d, (size_t)shape->ndim },
+                            c->strm);
+}
+
+enum err make_broadcast(struct prim_call *c)
+{
+    struct shp shape, other;
+    enum err err = ERR_OK;
+
+    if (c->n_in == 0)
+        return unfit(c);
+    if (c->n_in == 1)
+        return make_node(c);
+    arr_shape(&shape, c->in[0]);
+    for (size_t i = 1; i < c->n_in; i++) {
+        arr_shape(&other, c->in[i]);
+        TRY(shp_broadcast(&shape, &shape, &other, "broadcast_shapes"));
+    }
+    err = broadcast_to(c, &shape);
+out:
+    return err;
+}
+
+/* The shape without some axes, which are counted from the end and ascend. */
+static enum err without(struct shp *out, const struct prim_call *c, const struct arr *a)
+{
+    const struct axes_params *p = &c->params->axes;
+    int next = 0;
+
+    out->ndim = 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (next < p->n && p->axis[next] + a->ndim == i)
+            next++;
+        else
+            out->d[out->ndim++] = a->shape[i];
+    return next == p->n ? ERR_OK : unfit(c);
+}
+
+enum err make_broadcast_axes(struct prim_call *c)
+{
+    const struct axes_params *p = &c->params->axes;
+    struct shp shape = { .ndim = 0 }, other;
+    enum err err = ERR_OK;
+
+    if (c->n_in == 0)
+        return unfit(c);
+    for (size_t i = 0; i < c->n_in; i++) {
+        TRY(without(&other, c, c->in[i]));
+        TRY(shp_broadcast(&shape, &shape, &other, "broadcast_shapes"));
+    }
+    int ndim = shape.ndim + p->n;
+    if (ndim > SHP_MAX)
+        return unfit(c);
+    for (int i = 0; i < p->n; i++) {
+        int at = p->axis[i] + ndim;
+        memmove(&shape.d[at + 1], &shape.d[at], (size_t)(shape.ndim - at) * sizeof shape.d[0]);
+        shape.d[at] = c->in[0]->shape[p->axis[i] + c->in[0]->ndim];
+        shape.ndim++;
+    }
+    err = broadcast_to(c, &shape);
+out:
+    return err;
+}
+
+/* One dimension may be -1: what the others leave. */
+enum err make_reshape(struct prim_call *c)
+{
+    const struct shape_params *p = &c->params->shape;
+
+    if (c->n_in != 1)
+        return unfit(c);
+    return ops_reshape(c->result, c->in[0], (struct ints){ p->shape, (size_t)p->n }, c->strm);
+}
+
+enum err make_unflatten(struct prim_call *c)
+{
+    const struct unflatten_params *p = &c->params->unflatten;
+
+    if (c->n_in != 1)
+        return unfit(c);
+    return ops_unflatten(c->result, c->in[0], p->axis, (struct ints){ p->shape, (size_t)p->n },
+                         c->strm);
+}
+
+/* Not computed by anybody: shapes are known when nodes are made. */
+enum err make_elements(struct prim_call *c)
+{
+    const struct elements_params *p = &c->params->elements;
+
+    if (c->n_in != 1)
+        return unfit(c);
+    return ops_number_of_elements(c->result, c->in[0], (struct ints){ p->axis, (size_t)p->n },
+                                  p->inverted, (enum dtype)p->dtype);
+}
+
+/* The update is as large as what it replaces. */
+enum err make_sized(struct prim_call *c)
+{
+    struct dynamic_slice_params *p = &c->params->dynamic_slice;
+
+    if (c->n_in != 3)
+        return unfit(c);
+    p->n = c->in[1]->ndim;
+    for (int i = 0; i < p->n; i++)
+        p->d[i].size = c->in[1]->shape[i];
+    return make_node(c);
+}
+
+/* ---- inputs that may be there ---- */
+
+enum err make_depends(struct prim_call *c)
+{
+    c->params->alias.n = (int32_t)MIN(c->n_made, (size_t)INT32_MAX);
+    return make_node(c);
+}
+
+/* In place of a weight or bias that is not there is a number, 1 or 0. */
+enum err make_norm(struct prim_call *c)
+{
+    struct norm_params *p = &c->params->norm;
+    struct arr *in[3];
+    struct prim_call with = *c;
+
+    if (c->n_in != (c->op == OP_LAYER_NORM ? 3 : 2))
+        return unfit(c);
+    with.in = in;
+    with.n_in = 1;
+    in[0] = c->in[0];
+    p->has_weight = c->in[1]->ndim > 0;
+    p->has_bias = c->op == OP_LAYER_NORM && c->in[2]->ndim > 0;
+    if (p->has_weight)
+        in[with.n_in++] = c->in[1];
+    if (p->has_bias)
+        in[with.n_in++] = c->in[2];
+    return make_node(&with);
+}
+
+enum err make_rope(struct prim_call *c)
+{
+    c->params->rope.has_offset = 1;
+    c->params->rope.has_freqs = c->n_in > 2;
+    return c->n_in < 2 ? unfit(c) : make_node(c);
+}
+
+enum err make_sdpa(struct prim_call *c)
+{
+    struct sdpa_params *p = &c->params->sdpa;
+
+    p->has_mask = c->n_in > 3 + (size_t)p->has_sinks;
+    return make_node(c);
+}

@@ -1,0 +1,277 @@
+/* Functions in files through the public interface. */
+#include "api_test.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FILE_NAME "api_export.mlxfn"
+
+static const mlx_stream s = { NULL };
+
+static mlx_vector_array list_of(mlx_array a, mlx_array b)
+{
+    mlx_vector_array v = mlx_vector_array_new_value(a);
+
+    if (b.ctx)
+        mlx_vector_array_append_value(v, b);
+    return v;
+}
+
+static const mlx_array none = { NULL };
+
+/* x0 * 2 + x1, or x0 * 2 */
+static int combine(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = mlx_array_new(), y = mlx_array_new(), two = mlx_array_new_float(2);
+    int failed = mlx_vector_array_get(&x, in, 0) || mlx_multiply(&x, x, two, s);
+
+    if (mlx_vector_array_size(in) > 1)
+        failed |= mlx_vector_array_get(&y, in, 1) || mlx_add(&x, x, y, s);
+    failed |= mlx_vector_array_append_value(*res, x);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    mlx_array_free(two);
+    return failed;
+}
+
+static int combine_into(mlx_vector_array *res, const mlx_vector_array in)
+{
+    *res = mlx_vector_array_new();
+    return combine(res, in);
+}
+
+/* x0 - scale */
+static int with_scale(mlx_vector_array *res, const mlx_vector_array in,
+                      const mlx_map_string_to_array named)
+{
+    mlx_array x = mlx_array_new(), scale = mlx_array_new();
+    int failed = mlx_vector_array_get(&x, in, 0) ||
+                 mlx_map_string_to_array_get(&scale, named, "scale") ||
+                 mlx_subtract(&x, x, scale, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    mlx_array_free(scale);
+    return failed;
+}
+
+static mlx_array first_of(mlx_vector_array v)
+{
+    mlx_array a = mlx_array_new();
+
+    assert_ok(mlx_vector_array_get(&a, v, 0));
+    return a;
+}
+
+static void assert_gives(mlx_imported_function f, mlx_vector_array in, const float *expected,
+                         size_t n)
+{
+    mlx_vector_array out = mlx_vector_array_new();
+
+    assert_ok(mlx_imported_function_apply(&out, f, in));
+    assert_int_equal(mlx_vector_array_size(out), 1);
+    mlx_array a = first_of(out);
+    assert_floats(a, expected, n);
+    mlx_array_free(a);
+    mlx_vector_array_free(out);
+}
+
+static void test_function(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), y = vector_of((float[]){ 5, 5, 6 }, 3);
+    mlx_closure f = mlx_closure_new_func(combine_into);
+    mlx_vector_array in = list_of(x, y), other = list_of(x, none), out = mlx_vector_array_new();
+
+    (void)state;
+    assert_ok(mlx_export_function(FILE_NAME, f, in, false));
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_non_null(g.ctx);
+    assert_gives(g, in, (float[]){ 7, 9, 12 }, 3);
+    assert_fails(mlx_imported_function_apply(&out, g, other));
+    assert_non_null(strstr(errors.text, "[import_function::call] No imported function found which "
+                                        "matches the given positional and keyword arguments. "
+                                        "Possible functions include:\n 1. Function with 2 "
+                                        "positional inputs and 0 keyword inputs:\n   1: (3) "
+                                        "float32\n   2: (3) float32\n\nCalled with 1 positional "
+                                        "inputs and 0 keyword inputs:\n  1: (3) float32\n"));
+    mlx_imported_function_free(g);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(other);
+    mlx_vector_array_free(out);
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    unlink(FILE_NAME);
+}
+
+static void test_names(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), scale = vector_of((float[]){ 1 }, 1);
+    mlx_closure_kwargs f = mlx_closure_kwargs_new_func(with_scale);
+    mlx_vector_array in = list_of(x, none), out = mlx_vector_array_new();
+    mlx_map_string_to_array named = mlx_map_string_to_array_new();
+
+    (void)state;
+    assert_ok(mlx_map_string_to_array_insert(named, "scale", scale));
+    assert_ok(mlx_export_function_kwargs(FILE_NAME, f, in, named, false));
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_ok(mlx_imported_function_apply_kwargs(&out, g, in, named));
+    mlx_array a = first_of(out);
+    assert_floats(a, (float[]){ 0, 1, 2 }, 3);
+    mlx_array_free(a);
+    assert_fails(mlx_imported_function_apply(&out, g, in));
+    assert_non_null(strstr(errors.text, "\"scale\": (1) float32"));
+    mlx_imported_function_free(g);
+    mlx_map_string_to_array_free(named);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    mlx_closure_kwargs_free(f);
+    mlx_array_free(x);
+    mlx_array_free(scale);
+    unlink(FILE_NAME);
+}
+
+static void test_signatures(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), y = vector_of((float[]){ 5, 5 }, 2);
+    mlx_closure f = mlx_closure_new_func(combine_into);
+    mlx_vector_array one = list_of(x, none), two = list_of(y, y), three = list_of(y, none);
+
+    (void)state;
+    mlx_function_exporter e = mlx_function_exporter_new(FILE_NAME, f, false);
+    assert_int_equal(access(FILE_NAME, F_OK), -1); /* nothing was exported */
+    assert_ok(mlx_function_exporter_apply(e, one));
+    mlx_imported_function early = mlx_imported_function_new(FILE_NAME);
+    assert_ok(mlx_function_exporter_apply(e, two));
+    assert_fails(mlx_function_exporter_apply(e, one));
+    assert_non_null(strstr(errors.text, "[export_function] Attempting to export a function twice "
+                                        "with the same signature is not allowed."));
+    mlx_function_exporter_free(e);
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_gives(early, one, (float[]){ 2, 4, 6 }, 3);
+    assert_gives(g, one, (float[]){ 2, 4, 6 }, 3);
+    assert_gives(g, two, (float[]){ 15, 15 }, 2);
+    assert_fails(mlx_imported_function_apply(&three, g, three));
+    mlx_imported_function_free(early);
+    mlx_imported_function_free(g);
+    mlx_vector_array_free(one);
+    mlx_vector_array_free(two);
+    mlx_vector_array_free(three);
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    unlink(FILE_NAME);
+}
+
+/* x * x */
+static int square(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in);
+    int failed = mlx_multiply(&x, x, x, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    return failed;
+}
+
+static void test_sizes_of_shapeless(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), y = vector_of((float[]){ 5, 5 }, 2);
+    mlx_closure f = mlx_closure_new_func(square);
+    mlx_vector_array in = list_of(x, none), other = list_of(y, none);
+
+    (void)state;
+    assert_ok(mlx_export_function(FILE_NAME, f, in, true));
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_gives(g, in, (float[]){ 1, 4, 9 }, 3);
+    assert_gives(g, other, (float[]){ 25, 25 }, 2);
+    mlx_imported_function_free(g);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(other);
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    unlink(FILE_NAME);
+}
+
+/* ---- errors ---- */
+
+static mlx_array captured;
+
+static int capturing(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in);
+    int failed = mlx_add(&x, x, captured, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    return failed;
+}
+
+static int inverting(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in);
+    int failed = mlx_astype(&x, x, MLX_INT32, s) || mlx_bitwise_invert(&x, x, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    return failed;
+}
+
+static int evaluating(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in);
+    int failed = mlx_array_eval(x);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    return failed;
+}
+
+static void assert_not_exported(int (*fun)(mlx_vector_array *, const mlx_vector_array),
+                                mlx_vector_array in, const char *text)
+{
+    mlx_closure f = mlx_closure_new_func(fun);
+
+    errors.count = 0;
+    assert_int_equal(mlx_export_function(FILE_NAME, f, in, false), 1);
+    assert_true(errors.count >= 1);
+    assert_non_null(strstr(errors.text, text));
+    assert_int_equal(access(FILE_NAME, F_OK), -1);
+    mlx_closure_free(f);
+}
+
+static void test_errors(void **state)
+{
+    mlx_closure f = mlx_closure_new_func(combine_into);
+
+    (void)state;
+    captured = vector_of((float[]){ 1, 2, 3 }, 3);
+    mlx_vector_array in = list_of(captured, none);
+    assert_not_exported(capturing, in,
+                        "[compile] Attempting to compile a function with uncaptured inputs is not "
+                        "allowed.");
+    assert_not_exported(inverting, in,
+                        "[export_function] Unable to serialize primitive BitwiseInvert");
+    assert_not_exported(evaluating, in, "");
+    errors.count = 0;
+    assert_null(mlx_function_exporter_new("no/such/folder/x.mlxfn", f, false).ctx);
+    assert_non_null(strstr(errors.text, "[export_function] Failed to open no/such/folder/x.mlxfn"));
+    assert_null(mlx_imported_function_new("no/such/file.mlxfn").ctx);
+    assert_non_null(strstr(errors.text, "[import_function] Failed to open no/such/file.mlxfn"));
+    assert_int_equal(errors.count, 2);
+    mlx_vector_array_free(in);
+    mlx_closure_free(f);
+    mlx_array_free(captured);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_function),   cmocka_unit_test(test_names),
+        cmocka_unit_test(test_signatures), cmocka_unit_test(test_sizes_of_shapeless),
+        cmocka_unit_test(test_errors),
+    };
+
+    return cmocka_run_group_tests(tests, setup_cpu, NULL);
+}
