@@ -225,6 +225,25 @@ static mlx_imported_function live_imported(void)
     return mlx_imported_function_new(EXPORTED);
 }
 
+/* ---- a kernel that is never run ---- */
+
+static mlx_fast_metal_kernel live_metal_kernel(void)
+{
+    mlx_vector_string names = mlx_vector_string_new_value("x");
+    mlx_fast_metal_kernel k = mlx_fast_metal_kernel_new("k", names, names, "", "", true, false);
+
+    mlx_vector_string_free(names);
+    return k;
+}
+
+static mlx_fast_metal_kernel_config live_metal_config(void)
+{
+    mlx_fast_metal_kernel_config config = mlx_fast_metal_kernel_config_new();
+
+    mlx_fast_metal_kernel_config_add_output_arg(config, (int[]){ 2, 2 }, 2, MLX_FLOAT32);
+    return config;
+}
+
 #include "null_calls.inc"
 
 /* ---- what must hold ---- */

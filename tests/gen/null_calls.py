@@ -36,6 +36,11 @@ HANDLES = {  # type: (how to free one, how to make a live one)
     "mlx_closure_custom_vmap": ("mlx_closure_custom_vmap_free", "live_closure_custom_vmap()"),
     "mlx_function_exporter": ("mlx_function_exporter_free", "live_exporter()"),
     "mlx_imported_function": ("mlx_imported_function_free", "live_imported()"),
+    "mlx_fast_metal_kernel_config": ("mlx_fast_metal_kernel_config_free", "live_metal_config()"),
+    "mlx_fast_cuda_kernel_config": ("mlx_fast_cuda_kernel_config_free",
+                                    "mlx_fast_cuda_kernel_config_new()"),
+    "mlx_fast_metal_kernel": ("mlx_fast_metal_kernel_free", "live_metal_kernel()"),
+    "mlx_fast_cuda_kernel": ("mlx_fast_cuda_kernel_free", None),  # there is none
     "mlx_map_string_to_array_iterator": ("mlx_map_string_to_array_iterator_free", None),
     "mlx_map_string_to_string_iterator": ("mlx_map_string_to_string_iterator_free", None),
 }
@@ -144,7 +149,7 @@ def outcome(returns, name, arguments):
     if returns in HANDLES:
         free = HANDLES[returns][0]
         return ["%s made = %s;" % (returns, call), "o->made = made.ctx != NULL;", "%s(made);" % free]
-    return ["o->made = %s != 0;" % call]
+    return [call + ";", "(void)o;"] if returns == "void" else ["o->made = %s != 0;" % call]
 
 
 def split_parameters(text):

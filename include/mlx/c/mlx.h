@@ -36,6 +36,7 @@
 
 #include "mlx/c/array.h"
 #include "mlx/c/closure.h"
+#include "mlx/c/cuda.h"
 #include "mlx/c/device.h"
 #include "mlx/c/error.h"
 #include "mlx/c/export.h"
@@ -46,6 +47,7 @@
 #include "mlx/c/io_types.h"
 #include "mlx/c/map.h"
 #include "mlx/c/memory.h"
+#include "mlx/c/metal.h"
 #include "mlx/c/ops.h"
 #include "mlx/c/optional.h"
 #include "mlx/c/random.h"
