@@ -101,6 +101,32 @@ int call_end_arr(struct call *c, mlx_array *res, const char *file, int line)
     return call_end(c, file, line);
 }
 
+int call_end_pair(struct call *c, mlx_array *const res[2], struct arr *outs[2], const char *file,
+                  int line)
+{
+    void *spare = NULL;
+
+    /* Both or none: the second box is there before the first is written. */
+    if (call_ok(c) && !res[1]->ctx)
+        c->err = box_make(&spare, sizeof(struct arr_box));
+    if (call_ok(c)) {
+        c->err = box_set_arr(res[0], outs[0]);
+        outs[0] = NULL;
+    }
+    if (call_ok(c)) {
+        if (!res[1]->ctx) { /* it is live now if both are the same handle */
+            res[1]->ctx = spare;
+            spare = NULL;
+        }
+        c->err = box_set_arr(res[1], outs[1]);
+        outs[1] = NULL;
+    }
+    mem_free(spare);
+    arr_unref(&outs[0]);
+    arr_unref(&outs[1]);
+    return call_end(c, file, line);
+}
+
 /* ---- out-parameters ---- */
 
 enum err box_make(void **ctx, size_t size)

@@ -112,6 +112,9 @@ void call_set_outs(struct call *c, mlx_vector_array *res, struct arr **outs, siz
 int call_end(struct call *c, const char *file, int line);
 /* Moves c->out into *res. */
 int call_end_arr(struct call *c, mlx_array *res, const char *file, int line);
+/* Moves outs to the two results, *res[0] and *res[1]; both or none. Takes the references. */
+int call_end_pair(struct call *c, mlx_array *const res[2], struct arr *outs[2], const char *file,
+                  int line);
 #if defined(__FILE_NAME__)
 #define CALL_FILE __FILE_NAME__
 #else
@@ -119,6 +122,8 @@ int call_end_arr(struct call *c, mlx_array *res, const char *file, int line);
 #endif
 #define CALL_END(c) call_end(c, CALL_FILE, __LINE__)
 #define CALL_END_ARR(c, res) call_end_arr(c, res, CALL_FILE, __LINE__)
+#define CALL_END_PAIR(c, res_0, res_1, outs)                                                       \
+    call_end_pair(c, (mlx_array *const[]){ res_0, res_1 }, outs, CALL_FILE, __LINE__)
 
 /* ---- out-parameters; on failure *res is as before ---- */
 

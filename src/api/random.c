@@ -22,30 +22,11 @@ int mlx_random_split(mlx_array *res_0, mlx_array *res_1, const mlx_array key, co
     struct call c = CALL_OP(res_0, s);
     struct arr *k = call_arr(&c, key, "key");
     struct arr *outs[2] = { NULL, NULL };
-    void *spare = NULL;
 
     call_ptr(&c, res_1, "res_1");
     if (call_ok(&c))
         c.err = ops_random_split(outs, k, c.strm);
-    /* Both or none: the second box is there before the first is written. */
-    if (call_ok(&c) && !res_1->ctx)
-        c.err = box_make(&spare, sizeof(struct arr_box));
-    if (call_ok(&c)) {
-        c.err = box_set_arr(res_0, outs[0]);
-        outs[0] = NULL;
-    }
-    if (call_ok(&c)) {
-        if (!res_1->ctx) { /* it is live now if both are the same handle */
-            res_1->ctx = spare;
-            spare = NULL;
-        }
-        c.err = box_set_arr(res_1, outs[1]);
-        outs[1] = NULL;
-    }
-    mem_free(spare);
-    arr_unref(&outs[0]);
-    arr_unref(&outs[1]);
-    return CALL_END(&c);
+    return CALL_END_PAIR(&c, res_0, res_1, outs);
 }
 
 int mlx_random_split_num(mlx_array *res, const mlx_array key, int num, const mlx_stream s)
