@@ -34,7 +34,7 @@ spirv-headers              spirv-headers-devel             spirv-headers        
 libvulkan-dev              vulkan-headers,vulkan-loader    vulkan-headers,vulkan-icd-loader Vulkan headers and loader
 mesa-vulkan-drivers        mesa-vulkan-drivers             vulkan-swrast                    Vulkan drivers, with a software device
 vulkan-validationlayers    vulkan-validation-layers        vulkan-validation-layers         validation layers for the tests
-libopenblas-dev            openblas-devel                  openblas                         matrix products on the CPU
+libopenblas-dev            openblas-devel                  openblas                         matrix products and LAPACK on the CPU
 libcjson-dev               cjson-devel                     cjson                            JSON: model settings, safetensors headers
 zlib1g-dev                 zlib-devel                      zlib                             compressed npz archives
 libpcre2-dev               pcre2-devel                     pcre2                            patterns of tokenizers

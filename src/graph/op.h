@@ -21,6 +21,7 @@ enum op_family {
 #define FUSED(id) OP_FAMILY_##id,
 #define COMMON(id, ...) OP_FAMILY_##id,
 #define OWN(id, ...) OP_FAMILY_##id,
+#define CPU_ONLY(id, ...) OP_FAMILY_##id,
 #include "ops/families.def"
     OP_FAMILY_COUNT
 };

@@ -371,6 +371,46 @@ MUST_CHECK enum err ops_einsum_path(struct ops_einsum_path *out, const char *sub
                                     struct arrs operands);
 void ops_einsum_path_fini(struct ops_einsum_path *p);
 
+/* ---- linear algebra; all but cross products and most norms on CPU streams only ---- */
+
+/* outs: the eigenvalues, then, if they are wanted, the vectors as columns of length 1; complex. */
+MUST_CHECK enum err ops_eig(struct arr **outs, struct arr *a, bool vectors, struct strm *s);
+/* Of a symmetric or Hermitian matrix, of which only the triangle is read that uplo says, "L" or
+ * "U". */
+MUST_CHECK enum err ops_eigh(struct arr **outs, struct arr *a, const char *uplo, bool vectors,
+                             struct strm *s);
+/* outs: U, the singular values, V^H; without vectors the values only. */
+MUST_CHECK enum err ops_svd(struct arr **outs, struct arr *a, bool vectors, struct strm *s);
+MUST_CHECK enum err ops_cholesky(struct arr **out, struct arr *a, bool upper, struct strm *s);
+/* The inverse of the matrix that a is the factor of. */
+MUST_CHECK enum err ops_cholesky_inv(struct arr **out, struct arr *a, bool upper, struct strm *s);
+MUST_CHECK enum err ops_inv(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_tri_inv(struct arr **out, struct arr *a, bool upper, struct strm *s);
+MUST_CHECK enum err ops_pinv(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_qr(struct arr *outs[2], struct arr *a, struct strm *s);
+/* outs: the order that makes the rows of L U those of a, L, U. */
+MUST_CHECK enum err ops_lu(struct arr *outs[3], struct arr *a, struct strm *s);
+/* outs: L and U in one matrix, the row that each one changed places with. */
+MUST_CHECK enum err ops_lu_factor(struct arr *outs[2], struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_solve(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+MUST_CHECK enum err ops_solve_triangular(struct arr **out, struct arr *a, struct arr *b, bool upper,
+                                         struct strm *s);
+MUST_CHECK enum err ops_det(struct arr **out, struct arr *a, struct strm *s);
+/* outs: the sign, the logarithm of the absolute value. */
+MUST_CHECK enum err ops_slogdet(struct arr *outs[2], struct arr *a, struct strm *s);
+
+MUST_CHECK enum err ops_cross(struct arr **out, struct arr *a, struct arr *b, int axis,
+                              struct strm *s);
+/* Of vectors along one axis or of matrices in two. */
+MUST_CHECK enum err ops_norm(struct arr **out, struct arr *a, double ord, const struct ops_axes *x,
+                             struct strm *s);
+/* ord: "f", "fro", "nuc". */
+MUST_CHECK enum err ops_norm_matrix(struct arr **out, struct arr *a, const char *ord,
+                                    const struct ops_axes *x, struct strm *s);
+/* The root of the sum of squares over axes, two at most or all. */
+MUST_CHECK enum err ops_norm_l2(struct arr **out, struct arr *a, const struct ops_axes *x,
+                                struct strm *s);
+
 /* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */

@@ -201,6 +201,7 @@ class Row:
         self.tolerance = tolerance
         self.scale = float(scale)
         self.family = ""
+        self.host = False  # there is no such op on a GPU
 
     @property
     def note(self):
@@ -216,7 +217,7 @@ class Row:
     @property
     def cpu_only(self):
         types = [a.dtype for a in self.inputs if a is not None] + [t for _, t in self.outputs]
-        return "float64" in types or any(p == CODE["float64"] for p in self.dtype_params())
+        return self.host or "float64" in types or any(p == CODE["float64"] for p in self.dtype_params())
 
     def dtype_params(self):
         return [p.code for p in self.params if isinstance(p, DtypeParam)]

@@ -281,6 +281,21 @@ def special_calls(mx):
     }
 
 
+def linalg_call(mx, fn, i, p):
+    """All of a prefix: what Python tells apart by the type of an argument has suffixes in C."""
+    name = fn.removeprefix("linalg_")
+    if name.startswith("norm"):
+        ord = () if name == "norm_l2" else (p.pop(0),)
+        return mx.linalg.norm(i[0], *ord, axis=p[1] if p[0][0] else None, keepdims=bool(p[2][0]))
+    if 0 in i[0].shape and name in ("inv", "tri_inv", "cholesky_inv", "lu", "lu_factor", "solve",
+                                    "solve_triangular"):
+        raise Unreachable  # MLX divides by their size
+    if name == "solve_triangular":
+        return mx.linalg.solve_triangular(*i, upper=bool(p[0][0]))
+    plain = (v if isinstance(v, str) else v[0] if name == "cross" else bool(v[0]) for v in p)
+    return getattr(mx.linalg, name)(*i, *plain)
+
+
 def pad(mx, i, p):
     widths = [(0, 0)] * i[0].ndim
     for axis, low, high in zip(*p[:3]):
@@ -314,6 +329,9 @@ def plain_call(mx, fn, inputs, params):
 
 
 def call(mx, special, fn, inputs, params):
+    if fn.startswith("linalg_"):
+        result = linalg_call(mx, fn, inputs, params)
+        return list(result) if isinstance(result, (list, tuple)) else [result]
     result = special[fn](inputs, params) if fn in special else plain_call(mx, fn, inputs, params)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 

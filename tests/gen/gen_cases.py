@@ -16,6 +16,7 @@ import cases_einsum
 import cases_elementwise
 import cases_fast
 import cases_grid
+import cases_linalg
 import cases_quant
 import cases_reduce
 import cases_shape
@@ -28,7 +29,7 @@ def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
                    cases_sort, cases_quant, cases_fast, cases_grid,
-                   cases_einsum):
+                   cases_einsum, cases_linalg):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

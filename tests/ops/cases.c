@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/stat.h"
 #include "eval/tape.h"
+#include "mlx/c/ext.h"
 #include "mlx/c/mlx.h"
 
 #include <stdio.h>
@@ -58,6 +59,7 @@ static int spread(struct request *q, int status, mlx_vector_array results)
 #define T(i) ((mlx_dtype)q->p[i].v[0])
 #define S(i) q->p[i].text
 #define LIST(i) q->p[i].v, (size_t)q->p[i].n
+#define OPT_LIST(i) B(i) ? q->p[(i) + 1].v : NULL, B(i) ? (size_t)q->p[(i) + 1].n : 0
 #define LIST64(i) q->p[i].wide, (size_t)q->p[i].n
 #define OPT_INT(i) ((mlx_optional_int){ .value = INT(i), .has_value = INT(i) != 0 })
 #define OPT_T(i) ((mlx_optional_dtype){ .value = T(i), .has_value = INT(i) >= 0 })
@@ -76,20 +78,21 @@ static int spread(struct request *q, int status, mlx_vector_array results)
         int status = mlx_##fn(&results, __VA_ARGS__, q->s);                                        \
         return spread(q, status, results);                                                         \
     }
+#define CASE_PAIR(fn, ...)                                                                         \
+    static int call_##fn(struct request *q)                                                        \
+    {                                                                                              \
+        q->n_out = 2;                                                                              \
+        return mlx_##fn(&q->out[0], &q->out[1], __VA_ARGS__, q->s);                                \
+    }
 #include "ops/case_calls.def"
 #undef CASE
 #undef CASE_LIST
+#undef CASE_PAIR
 
 static int call_random_key(struct request *q)
 {
     q->n_out = 1;
     return mlx_random_key(&q->out[0], (uint64_t)q->p[0].wide[0]);
-}
-
-static int call_random_split(struct request *q)
-{
-    q->n_out = 2;
-    return mlx_random_split(&q->out[0], &q->out[1], q->in[0], q->s);
 }
 
 /* Two draws from the thread's own sequence after a seed. */
@@ -164,12 +167,16 @@ static const struct {
 } calls[] = {
 #define CASE(fn, ...) { #fn, call_##fn },
 #define CASE_LIST(fn, ...) { #fn, call_##fn },
+#define CASE_PAIR(fn, ...) { #fn, call_##fn },
 #include "ops/case_calls.def"
 #undef CASE
 #undef CASE_LIST
-    { "depends", call_depends },         { "custom_vjp", call_custom_vjp },
-    { "random_key", call_random_key },   { "random_split", call_random_split },
-    { "random_seed", call_random_seed }, { "load", call_load },
+#undef CASE_PAIR
+    { "depends", call_depends },
+    { "custom_vjp", call_custom_vjp },
+    { "random_key", call_random_key },
+    { "random_seed", call_random_seed },
+    { "load", call_load },
 };
 
 /* ---- one row on one device ---- */

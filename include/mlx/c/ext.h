@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mlx/c/array.h"
 #include "mlx/c/map.h"
 #include "mlx/c/stream.h"
 #include "mlx/c/string.h"
@@ -42,6 +43,15 @@ int mlx_load_npz(mlx_map_string_to_array *res, const char *file, const mlx_strea
 
 /* Writes an npz archive, deflated if compressed. See io.h for what saving does. */
 int mlx_save_npz(const char *file, const mlx_map_string_to_array param, bool compressed);
+
+/* ---- functions of MLX that mlx-c lacks ---- */
+
+/* The determinants of square matrices, the last two axes; of float32, float64 and what becomes
+ * float32, up to 3 x 3 also of half types. On CPU streams only, as linalg.h. */
+int mlx_linalg_det(mlx_array *res, const mlx_array a, const mlx_stream s);
+
+/* Their signs (-1, 0 or 1), and the logarithms of their absolute values. */
+int mlx_linalg_slogdet(mlx_array *res_0, mlx_array *res_1, const mlx_array a, const mlx_stream s);
 
 #ifdef __cplusplus
 }

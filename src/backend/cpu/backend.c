@@ -83,6 +83,7 @@ static void cpu_describe(FILE *out)
 static const be_op_fn cpu_families[OP_FAMILY_COUNT] = {
 #define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
 #define OWN(id, word) [OP_FAMILY_##id] = cpu_##word,
+#define CPU_ONLY(id, word) [OP_FAMILY_##id] = cpu_##word,
 #include "ops/families.def"
 };
 

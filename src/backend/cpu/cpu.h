@@ -62,6 +62,9 @@ void cpu_parallel_for(size_t n, size_t grain, cpu_range_fn fn, void *arg);
 /* Threads that work on one kernel, the caller included. */
 int cpu_threads(void);
 
+/* Before a task calls OpenBLAS: it gets as many threads. Thread-safety: safe. */
+void cpu_use_blas(void);
+
 /* ---- the backend's functions, one file each ---- */
 
 enum err cpu_buf_alloc(struct buf **out, size_t size);
@@ -85,5 +88,6 @@ void cpu_before_fork(void);
 
 enum err cpu_elementwise(const struct exec *x);
 #define OWN(id, word) enum err cpu_##word(const struct exec *x);
+#define CPU_ONLY(id, word) enum err cpu_##word(const struct exec *x);
 #include "ops/families.def"
 enum err cpu_copy(struct strm *s, const struct be_copy *c);

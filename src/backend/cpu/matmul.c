@@ -215,16 +215,22 @@ static void use_all_threads(void)
     openblas_set_num_threads(cpu_threads());
 }
 
-static enum err run_task(void *payload)
+void cpu_use_blas(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, use_all_threads);
+}
+
+static enum err run_task(void *payload)
+{
     const struct task *t = payload;
     const struct mm_plan *plan = &t->plan;
     struct job j = { .t = t, .block_rows = plan->m };
     size_t work = (size_t)(plan->m * plan->n * MAX(plan->k, 1));
     enum err err = ERR_OK;
 
-    pthread_once(&once, use_all_threads);
+    cpu_use_blas();
     for (int i = 0; i < plan->n_sides; i++)
         TRY(cpu_src_host(&j.in[i], &t->in[i]));
     for (int i = 0; plan->is_gather && i < 2; i++)
