@@ -130,6 +130,21 @@ int mlx_random_normal_broadcast(mlx_array *res, const int *shape, size_t shape_n
     return CALL_END_ARR(&c, res);
 }
 
+int mlx_random_multivariate_normal(mlx_array *res, const mlx_array mean, const mlx_array cov,
+                                   const int *shape, size_t shape_num, mlx_dtype dtype,
+                                   const mlx_array key, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *m = call_arr(&c, mean, "mean"), *v = call_arr(&c, cov, "cov");
+    struct ops_random r = { .shape = call_ints(&c, shape, shape_num, "shape"),
+                            .dtype = call_dtype(&c, dtype),
+                            .key = call_arr_opt(&c, key) };
+
+    if (call_ok(&c))
+        c.err = ops_random_multivariate_normal(&c.out, m, v, &r, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 int mlx_random_bernoulli(mlx_array *res, const mlx_array p, const int *shape, size_t shape_num,
                          const mlx_array key, const mlx_stream s)
 {

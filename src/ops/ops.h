@@ -504,6 +504,11 @@ struct ops_random {
 MUST_CHECK enum err ops_random_uniform(struct arr **out, const struct ops_random *r,
                                        struct strm *s);
 MUST_CHECK enum err ops_random_normal(struct arr **out, const struct ops_random *r, struct strm *s);
+/* Vectors with a mean and a covariance, as many as r->shape says and what comes before the last
+ * axes of both broadcast to; float32, on a CPU stream. */
+MUST_CHECK enum err ops_random_multivariate_normal(struct arr **out, struct arr *mean,
+                                                   struct arr *cov, const struct ops_random *r,
+                                                   struct strm *s);
 MUST_CHECK enum err ops_random_randint(struct arr **out, const struct ops_random *r,
                                        struct strm *s);
 /* loc and scale are numbers of the dtype. */

@@ -336,6 +336,89 @@ out:
     return err;
 }
 
+static enum err check_multivariate(const struct arr *mean, const struct arr *cov, enum dtype t)
+{
+    const char *wrong = NULL;
+
+    if (t != DT_FLOAT32)
+        wrong = "dtype must be float32.";
+    else if (mean->ndim < 1)
+        wrong = "mean must have at least one dimension.";
+    else if (cov->ndim < 2)
+        wrong = "cov must have at least two dimensions.";
+    else if (cov->shape[cov->ndim - 1] != cov->shape[cov->ndim - 2])
+        wrong = "last two dimensions of cov must be equal.";
+    else if (mean->shape[mean->ndim - 1] != cov->shape[cov->ndim - 1])
+        wrong = "mean and cov must have compatible shapes.";
+    return wrong ? err_set(ERR_ARG, "[multivariate_normal] %s", wrong) : ERR_OK;
+}
+
+/* The shape of the vectors: a batch that all three broadcast to, then their length. */
+static enum err multivariate_shape(struct shp *out, const struct arr *mean, const struct arr *cov,
+                                   struct ints shape)
+{
+    struct shp a, b, c;
+    enum err err;
+
+    arr_shape(&a, mean);
+    arr_shape(&b, cov);
+    TRY(shp_make(&c, shape.v, shape.n, "multivariate_normal"));
+    a.ndim -= 1;
+    b.ndim -= 2;
+    TRY(shp_broadcast(out, &b, &a, "broadcast_shapes"));
+    a = *out;
+    TRY(shp_broadcast(out, &a, &c, "broadcast_shapes"));
+    if (out->ndim + 2 > SHP_MAX)
+        return err_set(ERR_ARG, "[multivariate_normal] Arrays have at most %d dimensions.",
+                       SHP_MAX);
+    out->d[out->ndim++] = mean->shape[mean->ndim - 1];
+out:
+    return err;
+}
+
+/* A matrix with the square cov, which is symmetric and not negative. */
+static enum err covariance_root(struct arr **out, struct arr *cov, struct strm *s)
+{
+    const struct ints rows = { (int32_t[]){ -2 }, 1 };
+    struct arr *x = NULL, *f[3] = { NULL, NULL, NULL };
+    enum err err;
+
+    TRY(ops_astype(&x, cov, DT_FLOAT32, s));
+    TRY(ops_svd(f, x, true, s));
+    STEP(f[1], ops_unary(&next, OP_SQRT, f[1], s));
+    STEP(f[1], ops_expand_dims(&next, f[1], rows, s));
+    STEP(f[0], ops_binary(&next, OP_MULTIPLY, f[0], f[1], s));
+    err = ops_matmul(out, f[0], f[2], s);
+out:
+    arr_unref(&x);
+    arr_unref_all(f, 3);
+    return err;
+}
+
+enum err ops_random_multivariate_normal(struct arr **out, struct arr *mean, struct arr *cov,
+                                        const struct ops_random *r, struct strm *s)
+{
+    const struct ints row = { (int32_t[]){ -2 }, 1 };
+    struct ops_random normal = { .dtype = r->dtype, .key = r->key };
+    struct arr *root = NULL, *x = NULL;
+    struct shp shape;
+    enum err err;
+
+    TRY(check_multivariate(mean, cov, r->dtype));
+    TRY(multivariate_shape(&shape, mean, cov, r->shape));
+    normal.shape = shp_ints(&shape);
+    TRY(covariance_root(&root, cov, s));
+    TRY(ops_random_normal(&x, &normal, s));
+    STEP(x, ops_expand_dims(&next, x, row, s));
+    STEP(x, ops_matmul(&next, x, root, s));
+    STEP(x, ops_squeeze(&next, x, row, s));
+    err = ops_binary(out, OP_ADD, mean, x, s);
+out:
+    arr_unref(&root);
+    arr_unref(&x);
+    return err;
+}
+
 enum err ops_random_randint(struct arr **out, const struct ops_random *r, struct strm *s)
 {
     struct ops_random uniform = *r;

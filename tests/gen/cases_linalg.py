@@ -3,8 +3,9 @@ signs are put together again by tests/ops/linalg.c."""
 
 import numpy as np
 
-from case_table import (CLOSE, EXACT, INTS, Arr, Ints, Row, at_least_float, cast,
+from case_table import (CLOSE, EXACT, INTS, Arr, DtypeParam, Ints, Row, at_least_float, cast,
                         laid_out, promote, wide)
+from cases_reduce import KEYS, erfinv, key_array, uniform
 from cases_shape import LAYOUTS, draw
 
 REAL = ["float32", "float64"]
@@ -332,6 +333,30 @@ def norm_rows(rng):
     yield Row("linalg_norm_l2", [empty], [(np.float32(0), "float32")], options(None, 0), EXACT)
 
 
+# ---- normal numbers of several dimensions ----
+
+def root_of(cov):
+    """The symmetric root."""
+    values, vectors = np.linalg.eigh(wide(cov))
+    return (vectors * np.sqrt(values)[..., None, :]) @ transposed(vectors)
+
+
+def multivariate_rows(rng):
+    for key in KEYS:
+        for mean, cov, shape in (((3,), (3, 3), [5]), ((3,), (3, 3), []), ((4, 2), (2, 2), [4]),
+                                 ((2,), (3, 2, 2), [3]), ((1, 2), (3, 2, 2), [2, 3])):
+            m, c = draw(rng, "float32", mean), definite(rng, "float32", cov)
+            to = np.broadcast_shapes(mean[:-1], cov[:-2], tuple(shape)) + mean[-1:]
+            low = np.nextafter(np.float32(-1), np.float32(0))
+            u = uniform(key, int(np.prod(to)), low, 1).astype(np.float64)
+            z = np.sqrt(2) * erfinv(u).reshape(to)
+            x = (z[..., None, :] @ root_of(c))[..., 0, :] + m
+            yield host(Row("random_multivariate_normal",
+                           [Arr(m, "float32"), Arr(c, "float32"), key_array(key)],
+                           [(cast(x, "float32"), "float32")],
+                           [Ints(shape), DtypeParam("float32")], CLOSE, 20))
+
+
 def rows(rng):
     yield "linalg", [*factor_rows(rng), *det_rows(rng), *solve_rows(rng), *cross_rows(rng),
-                     *norm_rows(rng)]
+                     *norm_rows(rng), *multivariate_rows(rng)]

@@ -276,6 +276,8 @@ def special_calls(mx):
         "random_uniform": lambda i, p: r.uniform(i[0], i[1], p[0], dt(p[1]), i[2]),
         "random_normal": lambda i, p: r.normal(p[0], dt(p[1]), p[2], p[3], i[0]),
         "random_normal_broadcast": lambda i, p: r.normal(p[0], dt(p[1]), i[0], i[1], i[2]),
+        "random_multivariate_normal": lambda i, p: r.multivariate_normal(i[0], i[1], p[0], dt(p[1]),
+                                                                         i[2]),
         "random_randint": lambda i, p: r.randint(i[0], i[1], p[0], dt(p[1]), i[2]),
         "random_bernoulli": lambda i, p: r.bernoulli(i[0], p[0], i[1]),
     }

@@ -53,6 +53,13 @@ int mlx_random_normal_broadcast(mlx_array *res, const int *shape, size_t shape_n
                                 const mlx_array loc, const mlx_array scale, const mlx_array key,
                                 const mlx_stream s);
 
+/* Vectors with this mean and covariance, drawn from a normal distribution: an array of shape, which
+ * broadcasts with what comes before the last axis of mean and the last two of cov, and of the
+ * vectors' length. float32 only, on a CPU stream. key may be empty. */
+int mlx_random_multivariate_normal(mlx_array *res, const mlx_array mean, const mlx_array cov,
+                                   const int *shape, size_t shape_num, mlx_dtype dtype,
+                                   const mlx_array key, const mlx_stream s);
+
 /* The Laplace distribution; dtype is a floating point type. key may be empty. */
 int mlx_random_laplace(mlx_array *res, const int *shape, size_t shape_num, mlx_dtype dtype,
                        float loc, float scale, const mlx_array key, const mlx_stream s);
