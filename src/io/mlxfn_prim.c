@@ -18,6 +18,8 @@
 #define DTYPE(field) { .kind = PRIM_DTYPE, .at = offsetof(P, field) },
 #define ENUM(field, type) { .kind = PRIM_ENUM, .at = offsetof(P, field), .words = &type##_words },
 #define FLAG(field) { .kind = PRIM_FLAG, .at = offsetof(P, field) },
+#define LETTER(field, no, yes)                                                                     \
+    { .kind = PRIM_LETTER, .at = offsetof(P, field), .value = yes, .unset = no },
 #define LIST_OF(n, d, field, bytes)                                                                \
     { .kind = PRIM_LIST,                                                                           \
       .width = bytes,                                                                              \
@@ -182,6 +184,22 @@ out:
     return err;
 }
 
+/* A text that does not begin with the letter for "no" says yes, as to MLX. */
+static enum err read_letter(struct bytes_in *b, const struct prim_field *f, int32_t *out)
+{
+    char letter = 0;
+    size_t n;
+    enum err err;
+
+    TRY(bytes_get_count(b, &n, 1));
+    if (n)
+        TRY(bytes_get(b, &letter, 1));
+    b->at += n ? n - 1 : 0; /* which are there: the length was compared with the file's */
+    *out = letter != f->unset;
+out:
+    return err;
+}
+
 /* *fits is false where a constant is not there. */
 static enum err read_field(struct bytes_in *b, const struct prim_field *first,
                            const struct prim_field *f, char *params, bool *fits)
@@ -196,6 +214,8 @@ static enum err read_field(struct bytes_in *b, const struct prim_field *first,
         return bytes_get(b, params + f->at, f->width);
     case PRIM_LIST:
         return read_list(b, first, f, params);
+    case PRIM_LETTER:
+        return read_letter(b, f, i32);
     case PRIM_ENUM:
     case PRIM_FLAG:
         return read_choice(b, f, i32);
@@ -300,6 +320,18 @@ out:
     return err;
 }
 
+static enum err write_letter(bytes_out *b, const struct prim_field *f, bool is_set)
+{
+    char letter = is_set ? (char)f->value : f->unset;
+    uint64_t n = 1;
+    enum err err;
+
+    TRY(bytes_put(b, &n, sizeof n));
+    err = bytes_put(b, &letter, 1);
+out:
+    return err;
+}
+
 static enum err write_field(bytes_out *b, const struct prim_field *f, const char *params)
 {
     bool is_constant = f->kind == PRIM_IS || f->kind == PRIM_IS_BOOL || f->kind == PRIM_ANY_BOOL;
@@ -311,6 +343,8 @@ static enum err write_field(bytes_out *b, const struct prim_field *f, const char
         return bytes_put(b, params + f->at, f->width);
     case PRIM_LIST:
         return write_list(b, f, params);
+    case PRIM_LETTER:
+        return write_letter(b, f, v != 0);
     case PRIM_DTYPE:
         return bytes_put_dtype(b, (enum dtype)v);
     case PRIM_ENUM:

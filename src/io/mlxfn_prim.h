@@ -32,6 +32,7 @@ enum prim_kind {
     PRIM_DTYPE,
     PRIM_ENUM,
     PRIM_FLAG,
+    PRIM_LETTER,
     PRIM_LIST,
     PRIM_IS,
     PRIM_IS_BOOL,
@@ -40,10 +41,11 @@ enum prim_kind {
 
 struct prim_field {
     uint8_t kind;
-    uint8_t width;                /* of a number, or of those of a list */
-    uint16_t at;                  /* in the params */
-    uint16_t count, step;         /* of a list: where its length is, and from entry to entry */
-    int32_t value;                /* of a constant */
+    uint8_t width;        /* of a number, or of those of a list */
+    uint16_t at;          /* in the params */
+    uint16_t count, step; /* of a list: where its length is, and from entry to entry */
+    int32_t value;        /* of a constant; of a letter: what it is where the field is set */
+    char unset;           /* of a letter: what it is else */
     const struct op_words *words; /* of an enum */
 };
 

@@ -114,6 +114,20 @@ def products(a, b, c, batch_a, batch_b):
             mx.inner(a, a), mx.outer(a[0], b[0]), mx.tensordot(a, b, 1)]
 
 
+@function((mx.array([[4.0, 1.0, 0.5], [1.0, 5.0, -1.0], [0.5, -1.0, 6.0]]), grid(3, 2)))
+def factors(a, b):
+    """What is unique of them, signs included."""
+    la = mx.linalg
+    q, r = la.qr(b)
+    values, vectors = la.eigh(a)
+    u, s, vt = la.svd(a)
+    eigenvalues, columns = la.eig(a)
+    return [la.cholesky(a), la.cholesky(a, upper=True), la.inv(a), la.tri_inv(a), q, r, values,
+            vectors * vectors, la.eigvalsh(a, UPLO="U"), (u * s[None]) @ vt, la.pinv(b),
+            la.cholesky_inv(a, upper=True), mx.abs(mx.sum(columns * columns, 0)),
+            mx.sort(mx.real(eigenvalues)), mx.sort(mx.real(la.eigvals(a))), la.norm(b), la.cross(a, a + 1)]
+
+
 W = grid(8, 64, low=-1, high=1)
 MODES = [("affine", {"group_size": 32, "bits": 4}), ("affine", {"bits": 8}), ("mxfp4", {}),
          ("mxfp8", {}), ("nvfp4", {})]
