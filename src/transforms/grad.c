@@ -421,6 +421,19 @@ out:
     return err;
 }
 
+/* What does not change. A comparison is of numbers, whose dtype its tangent has, as in MLX. */
+static enum err zero_tangent(struct arr **out, struct arr *a, bool depends)
+{
+    bool is_comparison = depends && op_table[a->node->op].flags & OPF_BOOL_OUT;
+    struct strm *s;
+    enum err err;
+
+    TRY(strm_of(&s, a));
+    err = ops_fill_like(out, a, 0, (enum dtype)(is_comparison ? a->node->in[0] : a)->dtype, s);
+out:
+    return err;
+}
+
 static enum err take_tangents(const struct pass *p, const struct outs *outs, struct outs *tangents)
 {
     enum err err;
@@ -431,7 +444,7 @@ static enum err take_tangents(const struct pass *p, const struct outs *outs, str
         if (at != WALK_NONE && p->value[at])
             tangents->v[i] = arr_ref(p->value[at]);
         else
-            TRY(zeros_like(&tangents->v[i], outs->v[i]));
+            TRY(zero_tangent(&tangents->v[i], outs->v[i], at != WALK_NONE));
     }
 out:
     return err;
