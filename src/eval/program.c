@@ -37,13 +37,29 @@ enum err program_placeholder(struct arr **out, const struct arr *like)
 
 /* ---- making ---- */
 
+/* Read by every call as it is, so that the host fills it once. */
+static bool is_by_host(const struct node *n)
+{
+    return op_table[n->op].flags & OPF_HOST;
+}
+
+static void drop_those_by_host(struct tape *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (!is_by_host(t->node[i]))
+            t->node[n++] = t->node[i];
+    t->n = n;
+}
+
 /* While a program is made its nodes are marked with the number of their first output. */
 static struct source source_of(const struct program *p, const struct arr *a)
 {
     for (uint32_t i = 0; i < p->n_in; i++)
         if (p->in[i] == a)
             return (struct source){ FROM_CALLER, i };
-    if (arr_is_scheduled(a))
+    if (arr_is_scheduled(a) || is_by_host(a->node))
         return (struct source){ .kind = CONSTANT };
     return (struct source){ FROM_NODE, (uint32_t)a->node->mark + (uint32_t)(a - a->node->out) };
 }
@@ -117,9 +133,6 @@ static enum err check_inputs(const struct program *p)
     for (size_t i = 0; i < p->tape.n; i++)
         for (int k = 0; k < p->tape.node[i]->n_in; k++)
             TRY(check_constant(p, p->tape.node[i]->in[k]));
-    for (size_t i = 0; i < p->n_in; i++)
-        if (ref_get(&p->in[i]->rc) < 3) /* the caller's, the program's, a reader's */
-            return err_set(ERR_ARG, "[program] nothing reads input %zu", i);
 out:
     return err;
 }
@@ -145,10 +158,11 @@ enum err program_new(struct program **out, const struct program_params *q)
     TRY(copy_list(&p->in, &p->n_in, q->in, q->n_in));
     TRY(copy_list(&p->out, &p->n_out, q->out, q->n_out));
     TRY(tape_build(&p->tape, p->out, p->n_out, true));
-    tape_release(&p->tape); /* nobody else knows the graph */
+    drop_those_by_host(&p->tape);
     TRY(check_inputs(p));
     TRY(check_moves(p));
     TRY(find_sources(p));
+    tape_release(&p->tape); /* nobody else knows its nodes */
     *out = p;
     p = NULL;
 out:
@@ -173,6 +187,11 @@ void program_destroy(struct program **pp)
     mem_free(p->source);
     mem_free(p->move);
     mem_free(p);
+}
+
+size_t program_n_out(const struct program *p)
+{
+    return p->n_out;
 }
 
 /* ---- calling ---- */

@@ -29,11 +29,13 @@ struct program_params {
     const struct program_move *move;
     size_t n_moves;
 };
-/* Takes a reference on the results. ERR_UNSUPPORTED if something else reads a Slice that moves;
- * ERR_ARG if nothing reads a placeholder, if the graph has another one, or if what moves has no
- * position or is named twice. */
+/* Takes a reference on the results, which may be placeholders or evaluated arrays, too; those that
+ * the host fills need not be the graph's own. ERR_UNSUPPORTED if something else reads a Slice that
+ * moves; ERR_ARG if the graph has another placeholder, or if what moves has no position or is named
+ * twice. */
 MUST_CHECK enum err program_new(struct program **out, const struct program_params *p);
 void program_destroy(struct program **p);
+size_t program_n_out(const struct program *p);
 
 /* Moves everything that moves on by so many positions, for the calls to come. */
 void program_advance(struct program *p, int32_t by);

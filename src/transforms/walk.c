@@ -14,9 +14,10 @@ typedef VEC(struct cursor) cursors;
 
 static enum err enter(struct walk *w, cursors *stack, struct arr *a)
 {
+    bool is_part = w->goes_everywhere ? !arr_is_scheduled(a) : arr_is_tracer(a);
     enum err err = ERR_OK;
 
-    if (!arr_is_tracer(a) || a->node->op == OP_NONE || ptr_map_get(&w->first, a->node) != PTR_NONE)
+    if (!is_part || a->node->op == OP_NONE || ptr_map_get(&w->first, a->node) != PTR_NONE)
         return ERR_OK;
     TRY(ptr_map_put(&w->first, a->node, UNDER_WAY));
     err = VEC_PUSH(stack, (struct cursor){ a->node, 0 });
@@ -53,12 +54,11 @@ out:
     return err;
 }
 
-enum err walk_graph(struct walk *w, struct arrs from, struct arrs stops)
+static enum err walk(struct walk *w, struct arrs from, struct arrs stops)
 {
     cursors stack = { 0 };
     enum err err = ERR_OK;
 
-    *w = (struct walk){ 0 };
     for (size_t i = 0; i < stops.n; i++)
         TRY(ptr_map_put(&w->first, stops.v[i]->node, w->n_arrs++));
     for (size_t i = 0; i < from.n; i++)
@@ -66,6 +66,18 @@ enum err walk_graph(struct walk *w, struct arrs from, struct arrs stops)
 out:
     VEC_FINI(&stack);
     return err;
+}
+
+enum err walk_graph(struct walk *w, struct arrs from, struct arrs stops)
+{
+    *w = (struct walk){ 0 };
+    return walk(w, from, stops);
+}
+
+enum err walk_whole_graph(struct walk *w, struct arrs from, struct arrs stops)
+{
+    *w = (struct walk){ .goes_everywhere = true };
+    return walk(w, from, stops);
 }
 
 void walk_fini(struct walk *w)

@@ -12,6 +12,7 @@ struct walk_step {
 };
 
 struct walk {
+    bool goes_everywhere;
     VEC(struct walk_step) step;
     struct ptr_map first; /* by node: the number of its first output */
     size_t n_arrs;
@@ -20,6 +21,9 @@ struct walk {
 /* Does not go beyond the arrays of `stops`, which have nodes of their own. Only tracers are gone
  * into: whatever depends on what a transformed function was given is one. */
 MUST_CHECK enum err walk_graph(struct walk *w, struct arrs from, struct arrs stops);
+/* Goes into everything that is not evaluated. Other threads may evaluate some of it: between
+ * tape_pause and tape_resume. */
+MUST_CHECK enum err walk_whole_graph(struct walk *w, struct arrs from, struct arrs stops);
 void walk_fini(struct walk *w);
 
 #define WALK_NONE PTR_NONE

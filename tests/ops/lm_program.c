@@ -588,7 +588,7 @@ static void check_refusals(struct strm *s)
     assert_fails(ERR_ARG, program_new(&p, &q)); /* twice */
     q.n_moves = 0;
     q.in = &unused;
-    assert_fails(ERR_ARG, program_new(&p, &q)); /* nothing reads it */
+    assert_fails(ERR_ARG, program_new(&p, &q)); /* nobody names its placeholder */
     q.in = &place;
     graph_keep(&g, &sum, g_binary(&g, OP_ADD, y, unused));
     q.out = &sum;

@@ -11,300 +11,29 @@
 #include "graph/op.h"
 #include "ops/ops.h"
 #include "support/gpu.h"
-#include "support/testing.h"
+#include "support/random_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NODES = 40, LEAVES = 5 };
 
 static uint64_t first_seed = 1;
 static int n_graphs;
 
 /* ---- random graphs ---- */
 
-struct graph {
-    struct rng rng;
-    struct strm *strm;
-    int32_t rows, columns;         /* of everything, after broadcasting */
-    struct arr *a[LEAVES + NODES]; /* NULL where nobody holds it any more */
-    int n;
-};
-
-static enum op_id fusable[OP_COUNT];
-static int n_fusable;
-
-static void list_fusable(void)
-{
-    for (int op = OP_NONE + 1; op < OP_COUNT; op++)
-        if (op_table[op].flags & OPF_FUSE)
-            fusable[n_fusable++] = (enum op_id)op;
-}
-
-static enum dtype random_dtype(struct graph *g)
-{
-    for (;;) {
-        enum dtype t = (enum dtype)rng_below(&g->rng, DT_COUNT);
-        if (t != DT_FLOAT64 || g->strm->dev.type == DEV_CPU)
-            return t;
-    }
-}
-
-/* Small ones, one that is no multiple of anything, one that counts as large on a device. */
-static void choose_size(struct graph *g)
-{
-    static const int32_t sizes[][2] = { { 6, 5 }, { 4, 8 }, { 1, 30 }, { 33, 129 }, { 300, 301 } };
-    int i = rng_one_in(&g->rng, 20) ? 4 : rng_one_in(&g->rng, 8) ? 3 : rng_below(&g->rng, 3);
-
-    g->rows = sizes[i][0];
-    g->columns = sizes[i][1];
-}
-
-static struct shp leaf_shape(struct graph *g)
-{
-    struct shp s = { .ndim = 2, .d = { g->rows, g->columns } };
-
-    switch (rng_below(&g->rng, 7)) {
-    case 0:
-        return (struct shp){ .ndim = 1, .d = { g->columns } };
-    case 1:
-        s.d[1] = 1;
-        return s;
-    case 2:
-        return (struct shp){ .ndim = rng_below(&g->rng, 2), .d = { 1 } };
-    default:
-        return s;
-    }
-}
-
-/* Small integers, or numbers in [-2, 2). */
-static void random_element(struct rng *r, enum dtype t, char *at)
-{
-    float f[2] = { (float)rng_below(r, 1024) / 256 - 2, (float)rng_below(r, 1024) / 256 - 2 };
-    double d = f[0];
-    int64_t i = rng_below(r, 9) - (dt_table[t].kind == DT_KIND_I ? 4 : 0);
-    uint16_t half = t == DT_FLOAT16 ? dt_f32_to_f16(f[0]) : dt_f32_to_bf16(f[0]);
-    const void *value = &i; /* little endian: the low bytes of an integer come first */
-
-    i = t == DT_BOOL ? i & 1 : i;
-    if (t == DT_FLOAT32 || t == DT_COMPLEX64)
-        value = f;
-    else if (t == DT_FLOAT64)
-        value = &d;
-    else if (dt_is_inexact(t))
-        value = &half;
-    memcpy(at, value, dt_size(t));
-}
-
-static struct arr *random_dense(struct graph *g, enum dtype t, const struct shp *s)
-{
-    size_t n = shp_size(s);
-    char *bytes = mem_alloc_array(n, dt_size(t));
-    struct arr *a = NULL;
-
-    assert_non_null(bytes);
-    for (size_t i = 0; i < n; i++)
-        random_element(&g->rng, t, bytes + i * dt_size(t));
-    assert_ok(arr_new_data(&a, bytes, s, t));
-    mem_free(bytes);
-    return a;
-}
-
-/* Some of a larger dense array, steps[i] apart, the last element first where a step is negative. */
-static struct arr *stepped(struct graph *g, enum dtype t, struct shp s, const int32_t *steps)
-{
-    struct arr *dense, *a = NULL;
-    int32_t start[SHP_MAX], stop[SHP_MAX];
-    size_t n = (size_t)s.ndim;
-
-    for (size_t i = 0; i < n; i++)
-        s.d[i] *= abs(steps[i]);
-    for (size_t i = 0; i < n; i++) {
-        start[i] = steps[i] < 0 ? s.d[i] - 1 : 0;
-        stop[i] = steps[i] < 0 ? -s.d[i] - 1 : s.d[i];
-    }
-    dense = random_dense(g, t, &s);
-    assert_ok(ops_slice(&a, dense, &(struct ops_slice){ { start, n }, { stop, n }, { steps, n } },
-                        g->strm));
-    arr_unref(&dense);
-    return a;
-}
-
-static struct arr *transposed(struct graph *g, enum dtype t, struct shp s)
-{
-    struct arr *dense, *a = NULL;
-
-    for (int i = 0, j = s.ndim - 1; i < j; i++, j--) {
-        int32_t d = s.d[i];
-        s.d[i] = s.d[j];
-        s.d[j] = d;
-    }
-    dense = random_dense(g, t, &s);
-    assert_ok(ops_transpose(&a, dense, INTS_ALL, g->strm));
-    arr_unref(&dense);
-    return a;
-}
-
-static struct arr *random_leaf(struct graph *g)
-{
-    static const int32_t steps[][2] = { { 2, 3 }, { -1, -1 }, { 1, -2 }, { -3, 1 } };
-    struct shp s = leaf_shape(g);
-    enum dtype t = random_dtype(g);
-    int layout = rng_below(&g->rng, 7);
-
-    if (layout < 2)
-        return random_dense(g, t, &s);
-    if (layout == 2)
-        return transposed(g, t, s);
-    return stepped(g, t, s, steps[layout - 3]);
-}
-
-static struct arr *pick(struct graph *g)
-{
-    for (;;) {
-        int reach = rng_one_in(&g->rng, 2) ? g->n : MIN(g->n, 4);
-        struct arr *a = g->a[g->n - 1 - rng_below(&g->rng, reach)];
-        if (a)
-            return a;
-    }
-}
-
-/* A view of the same shape, or of a shape that still broadcasts. */
-static enum err random_view(struct graph *g, struct arr **out, struct arr *a)
-{
-    int32_t start[SHP_MAX], stop[SHP_MAX], step[SHP_MAX];
-    size_t n = a->ndim;
-
-    if (rng_one_in(&g->rng, 3))
-        return ops_broadcast_to(out, a, (struct ints){ (int32_t[]){ g->rows, g->columns }, 2 },
-                                g->strm);
-    for (size_t i = 0; i < n; i++) {
-        bool backwards = rng_one_in(&g->rng, 2);
-        start[i] = backwards ? a->shape[i] - 1 : 0;
-        stop[i] = backwards ? -a->shape[i] - 1 : a->shape[i];
-        step[i] = backwards ? -1 : 1;
-    }
-    return ops_slice(out, a, &(struct ops_slice){ { start, n }, { stop, n }, { step, n } },
-                     g->strm);
-}
-
-static enum err random_op(struct graph *g, struct arr **out)
-{
-    enum op_id op = fusable[rng_below(&g->rng, n_fusable)];
-    struct arr *a = pick(g), *b = pick(g), *c = pick(g);
-
-    if (rng_one_in(&g->rng, 12))
-        return random_view(g, out, a);
-    if (op == OP_ASTYPE)
-        return ops_astype(out, a, random_dtype(g), g->strm);
-    switch (op_table[op].family) {
-    case OP_FAMILY_UNARY:
-        return ops_unary(out, op, a, g->strm);
-    case OP_FAMILY_BINARY:
-        return ops_binary(out, op, a, b, g->strm);
-    default:
-        return ops_where(out, a, b, c, g->strm);
-    }
-}
-
-/* The same seed gives the same graph. */
 static void make_graph(struct graph *g, uint64_t seed, struct strm *s)
 {
-    *g = (struct graph){ .rng = { seed }, .strm = s };
-    choose_size(g);
-    while (g->n < LEAVES)
-        g->a[g->n++] = random_leaf(g);
-    for (int i = 4 + rng_below(&g->rng, NODES - 4); i > 0; i--) {
-        struct arr *out = NULL;
-        if (random_op(g, &out) == ERR_OK) /* else the op refuses the dtype */
-            g->a[g->n++] = out;
-    }
-    for (int i = 0; i < g->n - 1; i++)
-        if (!rng_one_in(&g->rng, 5))
-            arr_unref(&g->a[i]);
-}
-
-static void drop_graph(struct graph *g)
-{
-    for (int i = 0; i < g->n; i++)
-        arr_unref(&g->a[i]);
+    graph_make_leaves(g, seed, s);
+    graph_make_nodes(g);
 }
 
 /* Evaluates the last array and some held ones. */
 static void eval_graph(struct graph *g, bool async)
 {
-    struct arr *outs[3] = { g->a[g->n - 1], pick(g), pick(g) };
+    struct arr *outs[3] = { g->a[g->n - 1], graph_pick(g), graph_pick(g) };
 
     assert_ok(eval_arrays(outs, 3, async));
-}
-
-/* ---- comparing ---- */
-
-static const char *element(const struct arr *a, const char *first, size_t number)
-{
-    int64_t at = 0;
-
-    for (int i = a->ndim - 1; i >= 0; i--) {
-        at += (int64_t)(number % (size_t)a->shape[i]) * a->strides[i];
-        number /= (size_t)a->shape[i];
-    }
-    return first + at * (int64_t)dt_size((enum dtype)a->dtype);
-}
-
-/* One component of a floating element is a NaN. */
-static bool is_nan(enum dtype t, const char *at, int component)
-{
-    uint64_t bits = 0;
-
-    memcpy(&bits, at + component * 4, t == DT_COMPLEX64 ? 4 : dt_size(t));
-    switch (t) {
-    case DT_FLOAT16:
-        return (bits & 0x7fff) > 0x7c00;
-    case DT_BFLOAT16:
-        return (bits & 0x7fff) > 0x7f80;
-    case DT_FLOAT64:
-        return (bits & INT64_MAX) > 0x7ffull << 52;
-    default:
-        return (bits & 0x7fffffff) > 0x7f800000;
-    }
-}
-
-static bool same_bits(enum dtype t, const char *x, const char *y)
-{
-    int components = t == DT_COMPLEX64 ? 2 : 1;
-    size_t size = dt_size(t) / (size_t)components;
-
-    for (int c = 0; c < components; c++)
-        if (memcmp(x + (size_t)c * size, y + (size_t)c * size, size) != 0 &&
-            !(dt_is_inexact(t) && is_nan(t, x, c) && is_nan(t, y, c)))
-            return false;
-    return true;
-}
-
-static void compare(struct graph *one, struct graph *other, uint64_t seed, const char *what)
-{
-    assert_int_equal(one->n, other->n);
-    for (int i = 0; i < one->n; i++) {
-        struct arr *a = one->a[i], *b = other->a[i];
-        const void *pa = NULL, *pb = NULL;
-        if (!a || !arr_is_scheduled(a))
-            continue;
-        assert_true(b && arr_is_scheduled(b));
-        assert_ok(arr_host(&pa, a));
-        assert_ok(arr_host(&pb, b));
-        for (size_t k = 0; k < a->size; k++) {
-            const char *x = element(a, pa, k), *y = element(b, pb, k);
-            if (same_bits((enum dtype)a->dtype, x, y))
-                continue;
-            uint64_t u = 0, v = 0;
-            memcpy(&u, x, dt_size((enum dtype)a->dtype));
-            memcpy(&v, y, dt_size((enum dtype)a->dtype));
-            fail_msg("seed %llu, %s: array %d (%s) element %zu: bits %llx fused, %llx apart",
-                     (unsigned long long)seed, what, i, dt_name((enum dtype)a->dtype), k,
-                     (unsigned long long)u, (unsigned long long)v);
-        }
-    }
 }
 
 static void set_gates(bool fuse, bool reorder)
@@ -316,6 +45,7 @@ static void set_gates(bool fuse, bool reorder)
 static void check_graph(uint64_t seed, struct strm *s)
 {
     static struct graph apart, fused, again;
+    char what[64];
 
     make_graph(&apart, seed, s);
     set_gates(false, false);
@@ -323,13 +53,15 @@ static void check_graph(uint64_t seed, struct strm *s)
     set_gates(true, true);
     make_graph(&fused, seed, s);
     eval_graph(&fused, false);
-    compare(&fused, &apart, seed, "first time");
+    snprintf(what, sizeof what, "seed %llu, first time", (unsigned long long)seed);
+    graph_compare(&fused, &apart, what);
     make_graph(&again, seed, s);
     eval_graph(&again, seed % 2); /* its plans come from the cache */
-    compare(&again, &apart, seed, "from the cache");
-    drop_graph(&apart);
-    drop_graph(&fused);
-    drop_graph(&again);
+    snprintf(what, sizeof what, "seed %llu, from the cache", (unsigned long long)seed);
+    graph_compare(&again, &apart, what);
+    graph_drop(&apart);
+    graph_drop(&fused);
+    graph_drop(&again);
 }
 
 static void check_device(enum dev_type type, int graphs)
@@ -394,15 +126,14 @@ static void check_choices(enum dev_type type)
     struct strm *s = NULL;
 
     assert_ok(strm_default(&s, (struct dev){ type, 0 }));
-    for (int i = 0; i < n_fusable; i++) {
-        if (op_table[fusable[i]].family != OP_FAMILY_UNARY || fusable[i] == OP_ASTYPE ||
-            fusable[i] == OP_BITWISE_INVERT)
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        if (op_table[op].family != OP_FAMILY_UNARY || op == OP_ASTYPE || op == OP_BITWISE_INVERT)
             continue;
-        struct graph fused = { .n = 1, .a = { choice_of(fusable[i], s, true) } };
-        struct graph apart = { .n = 1, .a = { choice_of(fusable[i], s, false) } };
-        compare(&fused, &apart, 0, op_name(fusable[i]));
-        drop_graph(&fused);
-        drop_graph(&apart);
+        struct graph fused = { .n = 1, .a = { choice_of((enum op_id)op, s, true) } };
+        struct graph apart = { .n = 1, .a = { choice_of((enum op_id)op, s, false) } };
+        graph_compare(&fused, &apart, op_name((enum op_id)op));
+        graph_drop(&fused);
+        graph_drop(&apart);
     }
 }
 
@@ -426,6 +157,5 @@ int main(int argc, char **argv)
         first_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2)
         n_graphs = atoi(argv[2]);
-    list_fusable();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,41 @@ static int adopted(void)
     return failed;
 }
 
+static int difference(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = mlx_array_new(), y = mlx_array_new(), two = mlx_array_new_float(2);
+    int failed = !two.ctx;
+
+    STEP(mlx_vector_array_get(&x, in, 0));
+    STEP(mlx_multiply(&y, x, two, s));
+    STEP(mlx_multiply(&two, two, x, s));
+    STEP(mlx_subtract(&y, y, two, s));
+    STEP(mlx_vector_array_set_data(res, (mlx_array[]){ y, x }, 2));
+    mlx_array_free(x);
+    mlx_array_free(y);
+    mlx_array_free(two);
+    return failed;
+}
+
+static int compiled(void)
+{
+    mlx_closure f = mlx_closure_new_func(difference), g = mlx_closure_new();
+    mlx_array x = mlx_array_new_float(3);
+    mlx_vector_array v = mlx_vector_array_new();
+    int failed = !x.ctx || !f.ctx;
+
+    STEP(mlx_vector_array_append_value(v, x));
+    STEP(mlx_compile(&g, f, false));
+    for (int i = 0; i < 2; i++)
+        STEP(mlx_closure_apply(&v, g, v));
+    STEP(mlx_eval(v));
+    mlx_closure_free(f);
+    mlx_closure_free(g);
+    mlx_array_free(x);
+    mlx_vector_array_free(v);
+    return failed;
+}
+
 /* ---- the loop ---- */
 
 #define ENOUGH 20000
@@ -214,6 +249,7 @@ TEST(random_numbers)
 TEST(containers)
 TEST(graph)
 TEST(adopted)
+TEST(compiled)
 
 static int setup(void **state)
 {
@@ -238,7 +274,7 @@ int main(void)
         cmocka_unit_test(test_elementwise), cmocka_unit_test(test_matrices),
         cmocka_unit_test(test_movement),    cmocka_unit_test(test_random_numbers),
         cmocka_unit_test(test_containers),  cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_adopted),
+        cmocka_unit_test(test_adopted),     cmocka_unit_test(test_compiled),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
