@@ -5,9 +5,11 @@
 #include "base/hash.h"
 
 #define CHAINS 1024
+#define MOST_SHAPELESS 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the chains */
 static struct compile_entry *chain[CHAINS];              /* a reference on each entry */
+static uint64_t n_made;
 
 /* ---- keys as numbers ---- */
 
@@ -98,50 +100,6 @@ enum err compile_cache_get(struct compile_entry **out, const struct compile_key 
     return ERR_OK;
 }
 
-static struct compile_entry *entry_new(const struct compile_key *key, const struct words *w)
-{
-    struct compile_entry *e = mem_alloc(sizeof *e + w->n * sizeof *w->v);
-
-    if (!e)
-        return NULL;
-    atomic_init(&e->rc, 1);
-    e->hash = hash_of(w);
-    e->id = key->id;
-    e->n_words = w->n;
-    memcpy(e->word, w->v, w->n * sizeof *w->v);
-    return e;
-}
-
-enum err compile_cache_add(struct compile_entry **out, const struct compile_key *key,
-                           struct program *program)
-{
-    struct compile_entry *e = NULL;
-    struct words w;
-    enum err err;
-
-    TRY(words_init(&w, key));
-    e = entry_new(key, &w);
-    err = e ? ERR_OK : ERR_NO_MEMORY;
-    if (e) {
-        e->program = program;
-        program = NULL;
-        pthread_mutex_lock(&lock);
-        if (!(*out = find(&w, e->hash))) {
-            ref_inc(&e->rc);
-            *out = e;
-            e->next = *chain_of(e->hash);
-            *chain_of(e->hash) = e;
-            e = NULL;
-        }
-        pthread_mutex_unlock(&lock);
-    }
-    words_fini(&w);
-out:
-    compile_entry_unref(&e);
-    program_destroy(&program);
-    return err;
-}
-
 void compile_entry_unref(struct compile_entry **pe)
 {
     struct compile_entry *e = *pe;
@@ -155,20 +113,43 @@ void compile_entry_unref(struct compile_entry **pe)
 
 /* ---- forgetting ---- */
 
-/* Takes entries out of a chain: those of id, all without one. What they own may call back into the
- * cache when it is released, which happens without the lock. */
-static void unlink_entries(struct compile_entry **link, const struct compile_id *id,
-                           struct compile_entry **dead)
+/* Which entries: those of id, all without one; of them that with the number, all without one. */
+struct which {
+    const struct compile_id *id;
+    uint64_t number;
+};
+
+static bool is_one(const struct compile_entry *e, const struct which *w)
 {
-    while (*link) {
-        struct compile_entry *e = *link;
-        if (id && (e->id.number != id->number || e->id.is_own != id->is_own)) {
-            link = &e->next;
-            continue;
+    return (!w->id || (e->id.number == w->id->number && e->id.is_own == w->id->is_own)) &&
+           (!w->number || e->number == w->number);
+}
+
+/* Takes them out of the chains. What they own may call back into the cache when it is released,
+ * which must happen without the lock. */
+static void unlink_entries(struct compile_entry **dead, const struct which *w)
+{
+    for (int i = 0; i < CHAINS; i++) {
+        struct compile_entry **link = &chain[i];
+        while (*link) {
+            struct compile_entry *e = *link;
+            if (!is_one(e, w)) {
+                link = &e->next;
+                continue;
+            }
+            *link = e->next;
+            e->next = *dead;
+            *dead = e;
         }
-        *link = e->next;
-        e->next = *dead;
-        *dead = e;
+    }
+}
+
+static void release(struct compile_entry *dead)
+{
+    while (dead) {
+        struct compile_entry *e = dead;
+        dead = e->next;
+        compile_entry_unref(&e);
     }
 }
 
@@ -177,14 +158,9 @@ static void forget(const struct compile_id *id)
     struct compile_entry *dead = NULL;
 
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < CHAINS; i++)
-        unlink_entries(&chain[i], id, &dead);
+    unlink_entries(&dead, &(struct which){ .id = id });
     pthread_mutex_unlock(&lock);
-    while (dead) {
-        struct compile_entry *e = dead;
-        dead = e->next;
-        compile_entry_unref(&e);
-    }
+    release(dead);
 }
 
 void compile_cache_erase(struct compile_id id)
@@ -195,4 +171,81 @@ void compile_cache_erase(struct compile_id id)
 void compile_cache_clear(void)
 {
     forget(NULL);
+}
+
+/* Makes room for one more of a shapeless function. Called with the lock held. */
+static void unlink_oldest(struct compile_entry **dead, const struct compile_id *id)
+{
+    const struct which all = { .id = id };
+    uint64_t oldest = UINT64_MAX;
+    int n = 0;
+
+    for (int i = 0; i < CHAINS; i++)
+        for (const struct compile_entry *e = chain[i]; e; e = e->next)
+            if (e->is_shapeless && is_one(e, &all)) {
+                oldest = MIN(oldest, e->number);
+                n++;
+            }
+    if (n >= MOST_SHAPELESS)
+        unlink_entries(dead, &(struct which){ id, oldest });
+}
+
+/* ---- adding ---- */
+
+static struct compile_entry *entry_new(const struct compile_key *key, const struct words *w)
+{
+    struct compile_entry *e = mem_alloc(sizeof *e + w->n * sizeof *w->v);
+
+    if (!e)
+        return NULL;
+    atomic_init(&e->rc, 1);
+    e->hash = hash_of(w);
+    e->id = key->id;
+    e->is_shapeless = key->is_shapeless;
+    e->n_words = w->n;
+    memcpy(e->word, w->v, w->n * sizeof *w->v);
+    return e;
+}
+
+/* The entry, or that of another thread that came first, with a reference for the caller. */
+static struct compile_entry *insert(struct compile_entry **e, const struct words *w)
+{
+    struct compile_entry *dead = NULL, *found;
+
+    pthread_mutex_lock(&lock);
+    if (!(found = find(w, (*e)->hash))) {
+        found = *e;
+        *e = NULL;
+        if (found->is_shapeless)
+            unlink_oldest(&dead, &found->id);
+        ref_inc(&found->rc);
+        found->number = ++n_made;
+        found->next = *chain_of(found->hash);
+        *chain_of(found->hash) = found;
+    }
+    pthread_mutex_unlock(&lock);
+    release(dead);
+    return found;
+}
+
+enum err compile_cache_add(struct compile_entry **out, const struct compile_key *key,
+                           struct program *program)
+{
+    struct compile_entry *e = NULL;
+    struct words w;
+    enum err err = words_init(&w, key);
+
+    if (!err) {
+        e = entry_new(key, &w);
+        err = e ? ERR_OK : ERR_NO_MEMORY;
+    }
+    if (e) {
+        e->program = program;
+        program = NULL;
+        *out = insert(&e, &w);
+    }
+    words_fini(&w);
+    compile_entry_unref(&e);
+    program_destroy(&program);
+    return err;
 }

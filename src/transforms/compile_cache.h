@@ -25,6 +25,8 @@ struct compile_entry {
     struct compile_entry *next; /* the rest is the cache's */
     uint64_t hash;
     struct compile_id id;
+    bool is_shapeless;
+    uint64_t number; /* of its making */
     size_t n_words;
     uint64_t word[]; /* the key as numbers */
 };
@@ -32,7 +34,7 @@ struct compile_entry {
 /* A new reference, NULL if there is none. */
 MUST_CHECK enum err compile_cache_get(struct compile_entry **out, const struct compile_key *key);
 /* Takes the program over, also on failure. Where another thread came first its entry is the result.
- */
+ * Of a shapeless function, which may come with ever new sizes, only the last few are kept. */
 MUST_CHECK enum err compile_cache_add(struct compile_entry **out, const struct compile_key *key,
                                       struct program *program);
 void compile_entry_unref(struct compile_entry **e);

@@ -216,6 +216,38 @@ static void test_ids_and_constants_of_callers(void **state)
     arr_unref(&three);
 }
 
+/* Right for every size; what was traced for the last few is kept. */
+static void test_shapeless(void **state)
+{
+    struct maker m = maker_of(make_sum);
+    struct arr *c = number(3);
+    struct fun *f = NULL;
+
+    (void)state;
+    m.constant = c;
+    assert_ok(transform_compile(&f, &m.base,
+                                &(struct compile_params){ .is_own = true, .is_shapeless = true }));
+    for (int32_t n = 1; n <= 100; n++) {
+        struct arr *x = vector(n, 2);
+        check_call(f, x, 8);
+        check_call(f, x, 8);
+        arr_unref(&x);
+        assert_int_equal(m.calls, n);
+        assert_true(ref_get(&c->rc) <= 20);
+    }
+    struct arr *x = vector(90, 2);
+    check_call(f, x, 8);
+    assert_int_equal(m.calls, 100);
+    arr_unref(&x);
+    x = vector(10, 2);
+    check_call(f, x, 8);
+    assert_int_equal(m.calls, 101);
+    arr_unref(&x);
+    counted_unref(f);
+    assert_int_equal(ref_get(&c->rc), 1);
+    arr_unref(&c);
+}
+
 static void test_modes(void **state)
 {
     struct maker m = maker_of(make_sum);
@@ -908,6 +940,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traced_once_for_shapes_and_dtypes),
         cmocka_unit_test(test_ids_and_constants_of_callers),
+        cmocka_unit_test(test_shapeless),
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_equal_nodes_become_one),
         cmocka_unit_test(test_other_keys_stay_apart),

@@ -35,8 +35,9 @@ typedef enum mlx_compile_mode_ {
     MLX_COMPILE_MODE_ENABLED
 } mlx_compile_mode;
 
-/* shapeless: sizes of arguments are no reason to trace again (yet they are one, as without it).
- * While compilation is disabled, *res is fun itself. */
+/* shapeless: arguments are expected in ever new sizes. Each traces the function, as without it, and
+ * what was traced for the last few is kept; nothing that follows from sizes is out of date, where
+ * real MLX goes on with the first trace. While compilation is disabled, *res is fun itself. */
 int mlx_compile(mlx_closure *res, const mlx_closure fun, bool shapeless);
 
 /* The same for a function that the caller knows by a number: what was traced for fun_id and these
