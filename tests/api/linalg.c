@@ -276,6 +276,7 @@ static void test_failures(void **state)
     assert_refused(call_tri_inv(zero, s),
                    "[Inverse::eval_cpu] triangular inversion failed with error code 1");
     assert_refused(call_svd(bad, s), "[SVD::eval_cpu] SVD failed with error code -4");
+    assert_refused(call_svd(infinite, s), "[SVD::eval_cpu] SVD failed with error code -4");
     assert_refused(call_eig(bad, s),
                    "[Eig::eval_cpu] Eigenvalue decomposition failed with error code");
     assert_refused(call_eigvals(infinite, s),

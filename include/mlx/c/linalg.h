@@ -5,8 +5,8 @@
  * streams only, and an error on a stream of a GPU. They take float32 and float64, eigenvalues and
  * singular values complex64 as well.
  *
- * What cannot be computed, such as the inverse of a singular matrix, is known when it is evaluated
- * and reported there. */
+ * What cannot be computed, such as the inverse of a singular matrix, or eigenvalues and singular
+ * values where there is a NaN or an infinity, is known when it is evaluated and reported there. */
 #ifndef MLX_LINALG_H
 #define MLX_LINALG_H
 

@@ -13,6 +13,8 @@
 /* Matrices of no more elements than this run on one thread each: BLAS would not share them. */
 #define SMALL_MATRIX (64 * 64)
 #define PARALLEL_WORK (1 << 16)
+/* Kernels of OpenBLAS read a little past the end of matrices, whatever is there. */
+#define READ_PAST 64
 /* LAPACK's word for a bad fourth argument, which is the matrix. */
 #define BAD_MATRIX (-4)
 
@@ -97,13 +99,16 @@ static void identity(const struct work *w, char *a, size_t bytes)
             memcpy(a + i * (n + 1) * w->item, &(float){ 1 }, sizeof(float));
 }
 
-static bool all_finite(const struct work *w, const char *a, size_t n)
+/* A copy in scratch. False if not all of its numbers are finite, at which some versions of LAPACK
+ * end the process. */
+static bool load_finite(struct work *w, const char *src)
 {
-    size_t numbers = n * (w->t->type == DT_COMPLEX64 ? 2 : 1);
+    size_t n = (size_t)w->t->rows * (size_t)w->t->cols * (w->t->type == DT_COMPLEX64 ? 2 : 1);
 
-    for (size_t i = 0; i < numbers; i++)
-        if (!isfinite(w->t->type == DT_FLOAT64 ? ((const double *)a)[i]
-                                               : (double)((const float *)a)[i]))
+    load(w, w->c.a = w->a, src, false);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(w->t->type == DT_FLOAT64 ? ((const double *)w->c.a)[i]
+                                               : (double)((const float *)w->c.a)[i]))
             return false;
     return true;
 }
@@ -203,8 +208,7 @@ static blasint eig(struct work *w, const char *src)
     void *values = w->out[0], *v = w->out[1];
     size_t n = (size_t)w->c.n;
 
-    load(w, w->c.a = w->a, src, false);
-    if (!all_finite(w, w->a, n * n)) /* at which some versions of LAPACK end the process */
+    if (!load_finite(w, src))
         return BAD_MATRIX;
     w->c.values = w->values;
     w->c.left = w->a + n * n * w->item;
@@ -228,7 +232,8 @@ static blasint svd(struct work *w, const char *src)
                 identity(w, w->out[i], w->t->out_bytes[i]);
         return 0;
     }
-    load(w, w->c.a = w->a, src, false);
+    if (!load_finite(w, src))
+        return BAD_MATRIX;
     w->c.values = w->out[s];
     w->c.left = vectors ? w->out[2] : NULL;
     w->c.right = vectors ? w->out[0] : NULL;
@@ -334,7 +339,7 @@ static enum err work_begin(struct work *w)
             lapack_ask(&w->c, (enum lapack_routine)kind->asks[i], (enum dtype)t->type);
     w->values = mem_alloc_aligned(2 * most * w->item);
     w->c.pivots = mem_alloc_aligned(most * sizeof *w->c.pivots);
-    if (kind->copies && !(w->a = mem_alloc_aligned(kind->copies * elements * w->item)))
+    if (kind->copies && !(w->a = mem_alloc_aligned(kind->copies * elements * w->item + READ_PAST)))
         return ERR_NO_MEMORY;
     return w->values && w->c.pivots ? lapack_alloc(&w->c, (enum dtype)t->type) : ERR_NO_MEMORY;
 }
