@@ -411,6 +411,26 @@ MUST_CHECK enum err ops_norm_matrix(struct arr **out, struct arr *a, const char 
 MUST_CHECK enum err ops_norm_l2(struct arr **out, struct arr *a, const struct ops_axes *x,
                                 struct strm *s);
 
+/* ---- convolutions ---- */
+
+/* x of shape [n, spatial..., channels], weights of [channels, spatial..., channels of x / groups].
+ * Numbers of each spatial axis: as many as there are, or one for all, or none for the default. */
+struct ops_conv {
+    struct arr *x, *w;
+    struct ints stride, pad_lo, pad_hi, kernel_dilation, input_dilation;
+    int groups;
+    bool flip;
+};
+MUST_CHECK enum err ops_conv(struct arr **out, const struct ops_conv *v, struct strm *s);
+/* What undoes the change of shape that ops_conv makes; as many numbers as x has spatial axes. */
+struct ops_conv_transpose {
+    struct arr *x, *w;
+    struct ints stride, padding, dilation, output_padding;
+    int groups;
+};
+MUST_CHECK enum err ops_conv_transpose(struct arr **out, const struct ops_conv_transpose *v,
+                                       struct strm *s);
+
 /* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 
+import cases_conv
 import cases_einsum
 import cases_elementwise
 import cases_fast
@@ -28,8 +29,8 @@ from case_table import write_table
 def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
-                   cases_sort, cases_quant, cases_fast, cases_grid,
-                   cases_einsum, cases_linalg):
+                   cases_sort, cases_quant, cases_fast, cases_grid, cases_einsum, cases_linalg,
+                   cases_conv):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -54,6 +54,7 @@ static int spread(struct request *q, int status, mlx_vector_array results)
 #define IN(i) q->in[i]
 #define ALL_IN q->list
 #define INT(i) q->p[i].v[0]
+#define AT(i, k) q->p[i].v[k]
 #define B(i) (q->p[i].v[0] != 0)
 #define D(i) q->p[i].d
 #define T(i) ((mlx_dtype)q->p[i].v[0])

@@ -438,6 +438,46 @@ int mlx_kron(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_str
 int mlx_einsum(mlx_array *res, const char *subscripts, const mlx_vector_array operands,
                const mlx_stream s);
 
+/* ---- convolutions ---- */
+
+/* Convolutions, channels last: input [n, spatial..., channels], weight [channels out, spatial...,
+ * channels / groups], result [n, spatial..., channels out]. Zeros stand where the weights reach
+ * outside of the input. groups > 1, of one or two spatial axes only: channels are cut into as many
+ * parts, and each part of the output reads its own. Inputs are floats. */
+int mlx_conv1d(mlx_array *res, const mlx_array input, const mlx_array weight, int stride,
+               int padding, int dilation, int groups, const mlx_stream s);
+int mlx_conv2d(mlx_array *res, const mlx_array input, const mlx_array weight, int stride_0,
+               int stride_1, int padding_0, int padding_1, int dilation_0, int dilation_1,
+               int groups, const mlx_stream s);
+int mlx_conv3d(mlx_array *res, const mlx_array input, const mlx_array weight, int stride_0,
+               int stride_1, int stride_2, int padding_0, int padding_1, int padding_2,
+               int dilation_0, int dilation_1, int dilation_2, int groups, const mlx_stream s);
+
+/* Any of these: a number for each spatial axis, or one for all, or none for the default (strides
+ * and dilations of 1, padding of 0). Padding below 0 cuts off; input_dilation puts zeros between
+ * the elements of the input; flip takes the weights from the last to the first. */
+int mlx_conv_general(mlx_array *res, const mlx_array input, const mlx_array weight,
+                     const int *stride, size_t stride_num, const int *padding_lo,
+                     size_t padding_lo_num, const int *padding_hi, size_t padding_hi_num,
+                     const int *kernel_dilation, size_t kernel_dilation_num,
+                     const int *input_dilation, size_t input_dilation_num, int groups, bool flip,
+                     const mlx_stream s);
+
+/* Transposed convolutions: from the shape that such a convolution has as result to that of its
+ * input, with output_padding more elements at the end. */
+int mlx_conv_transpose1d(mlx_array *res, const mlx_array input, const mlx_array weight, int stride,
+                         int padding, int dilation, int output_padding, int groups,
+                         const mlx_stream s);
+int mlx_conv_transpose2d(mlx_array *res, const mlx_array input, const mlx_array weight,
+                         int stride_0, int stride_1, int padding_0, int padding_1, int dilation_0,
+                         int dilation_1, int output_padding_0, int output_padding_1, int groups,
+                         const mlx_stream s);
+int mlx_conv_transpose3d(mlx_array *res, const mlx_array input, const mlx_array weight,
+                         int stride_0, int stride_1, int stride_2, int padding_0, int padding_1,
+                         int padding_2, int dilation_0, int dilation_1, int dilation_2,
+                         int output_padding_0, int output_padding_1, int output_padding_2,
+                         int groups, const mlx_stream s);
+
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
  * few bits, and all of a row are one little-endian bit stream of uint32 words.

@@ -108,6 +108,35 @@ struct splitk_args {
     A_U32 reserved;
 };
 
+/* ---- convolutions ---- */
+
+/* x / d for x below 2^31 is ((x * mul >> 32) + x) >> shift. */
+struct divisor {
+    A_U32 d, mul, shift;
+};
+
+/* How the input is unfolded: where its elements lie, what a position reads. As struct conv_axis of
+ * common/conv_plan.h, the last axis last. Strides in bytes. */
+struct unfold_args {
+    A_I64 image_stride;
+    A_I64 x_stride[3];
+    A_I32 size[3]; /* of the input */
+    A_I32 stride[3], start[3], step[3];
+    A_STRUCT divisor result[3], kernel[3], dilation[3];
+    A_STRUCT divisor c; /* channels of a group */
+};
+
+/* a is unfolded, b holds n rows along k for each of the groups. dst has a row for each of m
+ * positions, the results of the groups side by side; or f32 sums of parts of k like that. */
+struct conv_args {
+    A_ADDR a, b, dst;
+    A_ADDR unfold; /* unfold_args */
+    A_U32 m, n, k, groups;
+    A_U32 splits, k_split;
+    A_U32 band; /* as above */
+    A_U32 reserved;
+};
+
 /* ---- quantized matrices ---- */
 
 /* Quantize packs n groups of w into out, scales and biases; Dequantize unpacks w into out, eight

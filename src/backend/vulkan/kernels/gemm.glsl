@@ -13,6 +13,7 @@
 #define FLAG_K_EDGE 16u   // k is not a multiple of the tile
 #define FLAG_PROGRAM 32u  // a program follows: epilogue.glsl
 #define FLAG_X_BY_ROW 64u // gemv: the vectors are rows of the product
+// and those of unfold.glsl
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer MmBatch
 {

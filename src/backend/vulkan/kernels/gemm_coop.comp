@@ -33,7 +33,12 @@ layout(constant_id = 10) const uint STAGES = 2;
 layout(constant_id = 11) const uint FLAGS = 0;
 layout(constant_id = 12) const uint EPILOGUE = 0;
 
+#ifdef UNFOLDED // a is
+ARGS(conv_args);
+#include "unfold.glsl"
+#else
 ARGS(gemm_args);
+#endif
 #include "gemm.glsl"
 #include "gemm_out.glsl"
 
@@ -70,7 +75,11 @@ uvec4 keep_first(uvec4 chunk, uint n)
 #define SIDE_TILE BM
 #define SIDE_EXTENT p.m
 #define SIDE_ALONG_K A_ALONG_K
+#ifdef UNFOLDED
+#define SIDE_UNFOLDED
+#else
 #define SIDE_LD p.ld_a
+#endif
 #define SIDE_BASE 0u
 #include "gemm_stage.glsl"
 
@@ -78,7 +87,11 @@ uvec4 keep_first(uvec4 chunk, uint n)
 #define SIDE_TILE BN
 #define SIDE_EXTENT p.n
 #define SIDE_ALONG_K B_ALONG_K
+#ifdef UNFOLDED
+#define SIDE_LD int(p.k)
+#else
 #define SIDE_LD p.ld_b
+#endif
 #define SIDE_BASE A_SIZE
 #include "gemm_stage.glsl"
 
@@ -162,6 +175,9 @@ void put_strip(Place at, uint strip, uint row, uint col)
 
 void main()
 {
+#ifdef UNFOLDED
+    unfold_init();
+#endif
     Place at = place_of(mm_group(), BM, BN);
     if (at.is_idle)
         return;

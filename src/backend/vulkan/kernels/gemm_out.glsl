@@ -1,5 +1,12 @@
 // How a tile of a product leaves its kernel, and which tile a workgroup computes. Reads gemm_args,
-// or with PACKED qmm_args.
+// with PACKED qmm_args, or with UNFOLDED conv_args: its batches are the groups.
+#ifdef UNFOLDED
+#define N_BATCH p.groups
+#define ROW_PITCH (uint64_t(p.n) * p.groups)
+#else
+#define N_BATCH p.n_batch
+#define ROW_PITCH uint64_t(p.n)
+#endif
 
 // Where this workgroup is: its corner in the product, its batch and its part of k.
 struct Place {
@@ -32,10 +39,14 @@ Place place_of(uint group, uint tile_m, uint tile_n)
     at.batch = rest / p.splits;
     at.k_begin = split * p.k_split;
     at.k_end = min(p.k, at.k_begin + p.k_split);
-    at.is_idle = at.batch >= p.n_batch;
+    at.is_idle = at.batch >= N_BATCH;
 #ifdef PACKED
     at.a = packed_aim(at.batch);
     at.b = at.c = 0ul;
+#elif defined(UNFOLDED)
+    at.a = p.a + uint64_t(at.batch) * (unfold.c.d * DT_BYTES);
+    at.b = p.b + uint64_t(at.batch) * p.n * p.k * DT_BYTES;
+    at.c = 0ul;
 #else
     i64vec3 offset =
         mm_batch_offsets(p.batch, i64vec3(p.batch_a, p.batch_b, p.batch_c), at.batch);
@@ -43,10 +54,14 @@ Place place_of(uint group, uint tile_m, uint tile_n)
     at.b = p.b + uint64_t(offset.y * DT_BYTES);
     at.c = p.c + uint64_t(offset.z * DT_BYTES);
 #endif
-    uint64_t plane = uint64_t(split) * p.n_batch + at.batch;
     uint bytes = EPILOGUE == EPILOGUE_PARTIAL ? PART_BYTES : DT_BYTES;
-    uint64_t first = EPILOGUE == EPILOGUE_PARTIAL ? plane : uint64_t(at.batch);
-    at.dst = p.dst + first * p.m * p.n * bytes;
+    uint64_t part = EPILOGUE == EPILOGUE_PARTIAL ? uint64_t(split) * N_BATCH * p.m * p.n : 0ul;
+#ifdef UNFOLDED
+    uint64_t first = uint64_t(at.batch) * p.n;
+#else
+    uint64_t first = uint64_t(at.batch) * p.m * p.n;
+#endif
+    at.dst = p.dst + (part + first) * bytes;
     return at;
 }
 
@@ -55,7 +70,7 @@ void put_quad(Place at, uint row, uint col, Quad q)
 {
     if (row >= p.m || col >= p.n)
         return;
-#ifndef PACKED
+#if !defined(PACKED) && !defined(UNFOLDED)
     if (EPILOGUE == EPILOGUE_SCALED) {
         int64_t c_at = int64_t(row) * p.c_row;
         [[unroll]] for (int i = 0; i < 4; i++)
@@ -65,7 +80,7 @@ void put_quad(Place at, uint row, uint col, Quad q)
             }
     }
 #endif
-#if DT_IS_FLOAT
+#if DT_IS_FLOAT && !defined(UNFOLDED)
     if ((FLAGS & FLAG_PROGRAM) != 0u)
         [[unroll]] for (int i = 0; i < 4; i++)
             if (col + i < p.n) {
@@ -73,7 +88,7 @@ void put_quad(Place at, uint row, uint col, Quad q)
                 q[i] = epilogue(q[i], 0.0, s, p.epilogue);
             }
 #endif
-    uint64_t index = uint64_t(row) * p.n + col;
+    uint64_t index = uint64_t(row) * ROW_PITCH + col;
     bool whole = p.n % 4u == 0u;
     if (EPILOGUE == EPILOGUE_PARTIAL) {
         if (whole)

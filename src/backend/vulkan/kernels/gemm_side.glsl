@@ -3,12 +3,16 @@
 //   SIDE(name)        the operand's own names
 //   SIDE_TILE         rows of a, or columns of b, in a tile     SIDE_EXTENT  and in the matrix
 //   SIDE_ALONG_K, SIDE_WIDE                                     its flags
-//   SIDE_LD           its leading dimension; or SIDE_PACKED: it is the packed one
+//   SIDE_LD           its leading dimension; or SIDE_PACKED: it is the packed one; or SIDE_UNFOLDED:
+//                     it is the unfolded one, along k
 //   SIDE_AT           its first quad in one k of shared memory
 
 const uint SIDE(blocks) = SIDE_TILE / 4u * (BK / 4u);
 const uint SIDE(share) = (SIDE(blocks) + THREADS - 1u) / THREADS; // blocks of one invocation
-#ifndef SIDE_PACKED
+#ifdef SIDE_UNFOLDED
+uint64_t SIDE(base);
+Row SIDE(row)[4u * SIDE(share)];
+#elif !defined(SIDE_PACKED)
 uint64_t SIDE(from)[4u * SIDE(share)]; // addresses of a block's quads for k = 0
 #endif
 Quad SIDE(reg)[4u * SIDE(share)];
@@ -42,6 +46,59 @@ void SIDE(fetch)(uint first, uint k0, uint k_end)
             if (tid + i * THREADS < SIDE(blocks) && k < k_end)
                 q = SIDE_ALONG_K ? packed_quad(x, k, p.k) : packed_quad(k, x & ~3u, p.n);
             SIDE(reg)[4u * i + j] = q;
+        }
+    }
+}
+
+#elif defined(SIDE_UNFOLDED)
+
+// Rows past the edge repeat the last one.
+void SIDE(aim)(uint64_t base, uint first)
+{
+    SIDE(base) = base;
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uint x = first + SIDE(block)(i).x * 4u;
+        [[unroll]] for (uint j = 0u; j < 4u; j++)
+            SIDE(row)[4u * i + j] = unfold_row(min(x + j, SIDE_EXTENT - 1u));
+    }
+}
+
+// Four channels of one tap, of the rows of a block.
+void SIDE(fetch_wide)(uint i, uint k)
+{
+    Tap tap = unfold_tap(k);
+    [[unroll]] for (uint j = 0u; j < 4u; j++) {
+        int64_t bytes;
+        if (unfold_find(SIDE(row)[4u * i + j], tap, bytes))
+            SIDE(reg)[4u * i + j] = quad_load(SIDE(base) + uint64_t(bytes));
+    }
+}
+
+// Single elements, which may be of different taps.
+void SIDE(fetch_narrow)(uint i, uint k, uint k_end)
+{
+    [[unroll]] for (uint e = 0u; e < 4u; e++) {
+        Tap tap = unfold_tap(k + e);
+        [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            int64_t bytes;
+            if (k + e < k_end && unfold_find(SIDE(row)[4u * i + j], tap, bytes))
+                QUAD_SET(SIDE(reg)[4u * i + j], e, dt_get(SIDE(base) + uint64_t(bytes), 0l));
+        }
+    }
+}
+
+// From memory to registers; zeros where the input ends, and past the end of k.
+void SIDE(fetch)(uint first, uint k0, uint k_end)
+{
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        uint k = k0 + SIDE(block)(i).y * 4u;
+        [[unroll]] for (uint j = 0u; j < 4u; j++)
+            SIDE(reg)[4u * i + j] = QUAD_ZERO;
+        if (tid + i * THREADS < SIDE(blocks) && k < k_end) {
+            if (SIDE_WIDE)
+                SIDE(fetch_wide)(i, k);
+            else
+                SIDE(fetch_narrow)(i, k, k_end);
         }
     }
 }
@@ -127,5 +184,6 @@ void SIDE(stash)(uint stage)
 #undef SIDE_ALONG_K
 #undef SIDE_WIDE
 #undef SIDE_PACKED
+#undef SIDE_UNFOLDED
 #undef SIDE_LD
 #undef SIDE_AT

@@ -4,13 +4,19 @@
 //   SIDE_TILE         rows of a, or columns of b, in a tile     SIDE_EXTENT  and in the matrix
 //   SIDE_ALONG_K      its flag                                  SIDE_LD      its leading dimension
 //   SIDE_BASE         its first chunk in shared memory
+// or SIDE_UNFOLDED for a leading dimension: it is the unfolded one, along k, whose chunks are
+// channels of one tap.
 
 const uint SIDE(pitch) = PITCH(SIDE_ALONG_K, SIDE_TILE);
 const uint SIDE(stage_step) = SIDE_ALONG_K ? BK / 8u : BK * SIDE(pitch);
 const uint SIDE(line) = (SIDE_ALONG_K ? BK : SIDE_TILE) / 8u; // chunks in a row of one stage
 const uint SIDE(chunks) = SIDE_TILE * BK / 8u;
 const uint SIDE(share) = (SIDE(chunks) + THREADS - 1u) / THREADS; // chunks of one invocation
+#ifdef SIDE_UNFOLDED
+Row SIDE(row)[SIDE(share)];
+#else
 int SIDE(offset)[SIDE(share)]; // bytes from the tile's first chunk
+#endif
 uvec4 SIDE(reg)[SIDE(share)];
 
 // Row and chunk within it of chunk number i of this invocation.
@@ -19,6 +25,34 @@ uvec2 SIDE(chunk)(uint i)
     uint id = tid + i * THREADS;
     return uvec2(id / SIDE(line), id % SIDE(line));
 }
+
+#ifdef SIDE_UNFOLDED
+
+void SIDE(aim)(uint first)
+{
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++)
+        SIDE(row)[i] = unfold_row(min(first + SIDE(chunk)(i).x, SIDE_EXTENT - 1u));
+}
+
+// From memory to registers; zeros where the input ends, and past the end of k. Mostly all chunks of
+// an invocation are of the same k.
+void SIDE(fetch)(uint64_t base, uint first, uint k0, uint k_end)
+{
+    const bool one_k = THREADS % SIDE(line) == 0u;
+    Tap tap = unfold_tap(k0 + tid % SIDE(line) * 8u);
+    [[unroll]] for (uint i = 0u; i < SIDE(share); i++) {
+        bool inside = SIDE(chunks) % THREADS == 0u || tid + i * THREADS < SIDE(chunks);
+        uint k = k0 + (one_k ? tid % SIDE(line) : SIDE(chunk)(i).y) * 8u;
+        int64_t bytes;
+        if (!one_k)
+            tap = unfold_tap(k);
+        SIDE(reg)[i] = uvec4(0u);
+        if (inside && (!K_EDGE || k < k_end) && unfold_find(SIDE(row)[i], tap, bytes))
+            SIDE(reg)[i] = U128Buf(base + uint64_t(bytes)).v[0];
+    }
+}
+
+#else
 
 // Rows past the edge repeat the last one: they only reach elements that are never stored.
 void SIDE(aim)(uint first)
@@ -51,6 +85,8 @@ void SIDE(fetch)(uint64_t base, uint first, uint k0, uint k_end)
     }
 }
 
+#endif
+
 // From registers to shared memory.
 void SIDE(stash)(uint stage)
 {
@@ -73,4 +109,5 @@ uint SIDE(fragment)(uint stage, uint x, uint k)
 #undef SIDE_EXTENT
 #undef SIDE_ALONG_K
 #undef SIDE_LD
+#undef SIDE_UNFOLDED
 #undef SIDE_BASE

@@ -26,6 +26,9 @@ layout(constant_id = 12) const uint GROUP = 64;
 ARGS(qmm_args);
 #include "quant.glsl"
 #include "gemm_packed.glsl"
+#elif defined(UNFOLDED) // a is
+ARGS(conv_args);
+#include "unfold.glsl"
 #else
 ARGS(gemm_args);
 #endif
@@ -51,7 +54,11 @@ uint tid;
 #define SIDE_EXTENT p.m
 #define SIDE_ALONG_K A_ALONG_K
 #define SIDE_WIDE A_WIDE
+#ifdef UNFOLDED
+#define SIDE_UNFOLDED
+#else
 #define SIDE_LD p.ld_a
+#endif
 #define SIDE_AT 0u
 #include "gemm_side.glsl"
 
@@ -62,6 +69,8 @@ uint tid;
 #define SIDE_WIDE B_WIDE
 #ifdef PACKED
 #define SIDE_PACKED
+#elif defined(UNFOLDED)
+#define SIDE_LD p.k
 #else
 #define SIDE_LD p.ld_b
 #endif
@@ -119,6 +128,9 @@ void stash(uint stage)
 
 void main()
 {
+#ifdef UNFOLDED
+    unfold_init();
+#endif
     Place at = place_of(mm_group(), BM, BN);
     if (at.is_idle)
         return;

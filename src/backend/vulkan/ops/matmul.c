@@ -142,7 +142,7 @@ static struct mm_problem problem_of(const struct product *p)
                             .n = p->plan.n,
                             .k = p->plan.k,
                             .n_batch = p->plan.n_batch,
-                            .is_gather = p->plan.is_gather };
+                            .is_fixed = p->plan.is_gather };
     int64_t chunk = 16 / (int64_t)dt_size(p->dtype);
 
     for (int i = MM_A; i <= MM_B; i++) {
@@ -309,7 +309,7 @@ static enum err run_gemm(struct product *p, uint64_t dst)
     return dispatch(p, &(struct launch){ .args = &args,
                                          .args_size = sizeof args,
                                          .flags = flags,
-                                         .groups = c->groups * c->splits * plan->n_batch });
+                                         .groups = c->groups * c->splits });
 }
 
 /* The matrix is b with the rows of a as vectors, or a with the columns of b. */
@@ -355,7 +355,7 @@ static enum err run_gemv(struct product *p, uint64_t dst, const enum mm_operand 
                                          .args_size = sizeof args,
                                          .flags = flags,
                                          .vectors = (uint32_t)(by_n ? plan->m : plan->n),
-                                         .groups = c->groups * c->splits * plan->n_batch });
+                                         .groups = c->groups * c->splits });
 }
 
 /* Adds up the parts of a split k. */

@@ -18,14 +18,30 @@ enum mm_kernel {
 
 #define MM_TILE_MAX 6
 
+enum mm_layout_want { MM_EITHER, MM_ALONG_K, MM_ACROSS_K };
+
+/* A row of a table of variants. */
+struct mm_variant {
+    enum variant_id id; /* VARIANT_COUNT: given by kernel and tile */
+    enum mm_kernel kernel;
+    uint32_t tile[MM_TILE_MAX];
+    uint32_t dtypes;
+    int64_t fill;               /* workgroups needed, in per cent of the compute units */
+    int64_t max_k;              /* 0: any */
+    enum mm_layout_want layout; /* of the matrix of a gemv */
+    bool last;                  /* of its kernel: accepts every size */
+};
+#define MM_BIT(dtype) (1u << (dtype))
+
 /* What the table is asked: a product after folding, its operands packed where they had to be. */
 struct mm_problem {
     enum dtype dtype;
     int64_t m, n, k, n_batch;
-    bool along_k[2]; /* a, b: unit stride along k */
-    int64_t ld[2];   /* leading dimensions */
-    bool aligned[2]; /* rows begin at multiples of 16 bytes, and have whole chunks of them */
-    bool is_gather;  /* operands hold more matrices than are used: packing them is waste */
+    bool along_k[2];  /* a, b: unit stride along k */
+    int64_t ld[2];    /* leading dimensions */
+    bool aligned[2];  /* rows begin at multiples of 16 bytes, and have whole chunks of them */
+    bool is_fixed;    /* operands are read as they lie: packing them is waste, or no way */
+    bool is_unfolded; /* a is the unfolded input of a convolution */
 };
 
 /* A gemv sees one operand as the matrix and the other as a few vectors. */
@@ -38,7 +54,7 @@ struct mm_choice {
     uint32_t tile[MM_TILE_MAX]; /* specialization constants after the workgroup size */
     int n_tile;
     uint32_t threads;
-    int64_t groups; /* workgroups of one batch and one part of k */
+    int64_t groups; /* workgroups of all batches for one part of k */
     int64_t step;   /* of k in one trip */
     uint32_t splits, k_split;
 };
@@ -47,6 +63,14 @@ struct vk_epilogue;
 
 /* As vk_matmul, with a program behind the product; NULL: none. */
 MUST_CHECK enum err vk_matmul_with(const struct exec *x, const struct vk_epilogue *epilogue);
+
+/* Whether a row accepts the problem, and how it would run it. */
+enum variant_reason mm_judge(struct mm_choice *out, const struct mm_variant *v,
+                             const struct mm_problem *q);
+
+/* Parts of k for a choice of all but that: enough to fill the device with `busy` invocations per
+ * compute unit. `groups` of the choice: of all batches. */
+void mm_split(struct mm_choice *c, const struct mm_problem *q, uint32_t busy);
 
 /* The first row that accepts the problem; the last rows accept everything. */
 MUST_CHECK enum err mm_pick(struct mm_choice *out, const struct mm_problem *q);

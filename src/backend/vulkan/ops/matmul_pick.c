@@ -10,11 +10,10 @@
 #include "base/gate.h"
 #include "base/log.h"
 
-#define BIT(dtype) (1u << (dtype))
-#define F32 BIT(DT_FLOAT32)
-#define F16 BIT(DT_FLOAT16)
-#define BF16 BIT(DT_BFLOAT16)
-#define C64 BIT(DT_COMPLEX64)
+#define F32 MM_BIT(DT_FLOAT32)
+#define F16 MM_BIT(DT_FLOAT16)
+#define BF16 MM_BIT(DT_BFLOAT16)
+#define C64 MM_BIT(DT_COMPLEX64)
 #define ANY (F32 | F16 | BF16 | C64)
 
 /* More vectors than this are a matrix: the accumulators of a gemv would leave the registers. */
@@ -31,19 +30,6 @@
 /* Partial sums take at most this many bytes. */
 #define MAX_PARTS ((int64_t)64 << 20)
 
-enum layout { EITHER, ALONG_K, ACROSS_K };
-
-struct variant {
-    enum variant_id id; /* VARIANT_COUNT: given by kernel and tile */
-    enum mm_kernel kernel;
-    uint32_t tile[MM_TILE_MAX];
-    uint32_t dtypes;
-    int64_t fill;       /* workgroups needed, in per cent of the compute units */
-    int64_t max_k;      /* 0: any */
-    enum layout layout; /* of the matrix of a gemv */
-    bool last;          /* of its kernel: accepts every size */
-};
-
 #define FIRST VARIANT_GEMV_K_SHORT
 #define LAST VARIANT_TILED_32X32_K8
 #define ROW(name, ...) [VARIANT_##name - FIRST] = { VARIANT_##name, __VA_ARGS__ }
@@ -52,13 +38,13 @@ struct variant {
  * cooperative tiles are their sizes with fragments of 16 x 16. On an H200 at 4096 cubed the first
  * of them reaches 301 (f16) and 310 (bf16) TFLOP/s; shorter k with two stages 255 and 265, larger
  * tiles 257 and 267 at best, workgroup-scope matrices 71. */
-static const struct variant variants[LAST - FIRST + 1] = {
-    ROW(GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = ALONG_K),
-    ROW(GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = ALONG_K),
-    ROW(GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = ALONG_K),
-    ROW(GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = ALONG_K, .last = true),
-    ROW(GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = ACROSS_K),
-    ROW(GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = ACROSS_K, .last = true),
+static const struct mm_variant variants[LAST - FIRST + 1] = {
+    ROW(GEMV_K_SHORT, MM_GEMV, { 8, 1, 128 }, ANY, .max_k = 256, .layout = MM_ALONG_K),
+    ROW(GEMV_K_ROWS4, MM_GEMV, { 32, 4, 128 }, ANY, .fill = 400, .layout = MM_ALONG_K),
+    ROW(GEMV_K_ROWS1, MM_GEMV, { 32, 1, 128 }, ANY, .fill = 100, .layout = MM_ALONG_K),
+    ROW(GEMV_K_GROUP, MM_GEMV, { 256, 1, 256 }, ANY, .layout = MM_ALONG_K, .last = true),
+    ROW(GEMV_X_WIDE, MM_GEMV, { 32, 1, 256 }, ANY, .fill = 200, .layout = MM_ACROSS_K),
+    ROW(GEMV_X, MM_GEMV, { 8, 1, 256 }, ANY, .layout = MM_ACROSS_K, .last = true),
     ROW(COOP_128X128_K64, MM_COOP, { 2, 2, 4, 4, 4, 1 }, F16 | BF16, .fill = 150),
     ROW(COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50),
     ROW(COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50),
@@ -177,8 +163,14 @@ static const struct kernel {
     [MM_TILED] = { "tiled", 5, 256, tiled_tile_is_valid, tiled_geometry },
 };
 
-static enum kern_id kern_of(enum mm_kernel kernel, enum dtype t)
+static enum kern_id kern_of(enum mm_kernel kernel, const struct mm_problem *q)
 {
+    enum dtype t = q->dtype;
+
+    if (q->is_unfolded && kernel == MM_COOP)
+        return t == DT_BFLOAT16 ? KERN_CONV_COOP_BF16 : KERN_CONV_COOP;
+    if (q->is_unfolded)
+        return KERN_CONV_TILED;
     if (kernel == MM_COOP)
         return t == DT_BFLOAT16 ? KERN_GEMM_COOP_BF16 : KERN_GEMM_COOP;
     return kernel == MM_GEMV ? KERN_GEMV : KERN_GEMM_TILED;
@@ -186,15 +178,15 @@ static enum kern_id kern_of(enum mm_kernel kernel, enum dtype t)
 
 /* ---- acceptance ---- */
 
-static enum variant_reason judge_gemv(const struct variant *v, const struct mm_problem *q)
+static enum variant_reason judge_gemv(const struct mm_variant *v, const struct mm_problem *q)
 {
-    enum layout have = q->along_k[matrix_of(q)] ? ALONG_K : ACROSS_K;
+    enum mm_layout_want have = q->along_k[matrix_of(q)] ? MM_ALONG_K : MM_ACROSS_K;
 
     if (!gate_on(GATE_VK_GEMV))
         return VARIANT_OFF;
     if (MIN(q->m, q->n) > MAX_VECTORS)
         return VARIANT_SIZE;
-    return v->layout == EITHER || v->layout == have ? VARIANT_FITS : VARIANT_LAYOUT;
+    return v->layout == MM_EITHER || v->layout == have ? VARIANT_FITS : VARIANT_LAYOUT;
 }
 
 /* Chunks are addressed by 32-bit byte offsets from the corner of a tile. */
@@ -209,23 +201,23 @@ static enum variant_reason judge_coop(const struct geometry *g, const struct mm_
         if (ld > INT32_MAX / reach || ld < -INT32_MAX / reach)
             return VARIANT_LAYOUT;
     }
-    if (q->is_gather && !is_direct)
+    if (q->is_fixed && !is_direct)
         return VARIANT_LAYOUT;
     return least >= (is_direct ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS : VARIANT_SIZE;
 }
 
 /* The kernel can run it. */
-static enum variant_reason fits(const struct variant *v, const struct geometry *g,
+static enum variant_reason fits(const struct mm_variant *v, const struct geometry *g,
                                 const struct mm_problem *q)
 {
     const struct vk_limits *dev = vk_limits_get();
 
-    if (!(v->dtypes & BIT(q->dtype)))
+    if (!(v->dtypes & MM_BIT(q->dtype)))
         return VARIANT_DTYPE;
     if (v->kernel == MM_COOP && !gate_on(GATE_VK_COOPMAT))
         return VARIANT_OFF;
-    if (!kern_is_usable(kern_of(v->kernel, q->dtype), q->dtype) ||
-        g->threads > dev->max_workgroup_size || g->shared > dev->shared_memory)
+    if (!kern_is_usable(kern_of(v->kernel, q), q->dtype) || g->threads > dev->max_workgroup_size ||
+        g->shared > dev->shared_memory)
         return VARIANT_DEVICE;
     if (v->kernel == MM_GEMV)
         return judge_gemv(v, q);
@@ -238,7 +230,7 @@ static int64_t groups_of(const struct geometry *g, const struct mm_problem *q)
 }
 
 /* The tile suits it: not too much of it hangs over the edges, and there is work for the device. */
-static enum variant_reason suits(const struct variant *v, const struct geometry *g,
+static enum variant_reason suits(const struct mm_variant *v, const struct geometry *g,
                                  const struct mm_problem *q)
 {
     int64_t groups = groups_of(g, q);
@@ -260,13 +252,13 @@ static enum variant_reason suits(const struct variant *v, const struct geometry 
 
 #define MAX_TILE 4096 /* products of some of them fit 32 bits */
 
-static bool parse_tile(struct variant *out, const char *text)
+static bool parse_tile(struct mm_variant *out, const char *text)
 {
     for (int k = 0; k < MM_KERNELS; k++) {
         size_t n = strlen(kernels[k].name);
         if (strncmp(text, kernels[k].name, n) != 0 || text[n] != ':')
             continue;
-        *out = (struct variant){ VARIANT_COUNT, .kernel = (enum mm_kernel)k, .dtypes = ANY };
+        *out = (struct mm_variant){ VARIANT_COUNT, .kernel = (enum mm_kernel)k, .dtypes = ANY };
         const char *at = text + n;
         for (int i = 0; i < kernels[k].n_tile; i++) {
             char *end;
@@ -300,7 +292,7 @@ static void warn_unknown(const char *text)
 }
 
 /* False if none is asked for or there is no such variant. */
-static bool asked_for(struct variant *out)
+static bool asked_for(struct mm_variant *out)
 {
     const char *text = gate_text(GATE_VK_MATMUL_VARIANT);
 
@@ -319,14 +311,13 @@ static bool asked_for(struct variant *out)
 
 /* ---- the choice ---- */
 
-/* Parts of k: enough to fill the device, none too short; more where a software device's loops ask
- * for it. */
-static void split_k(struct mm_choice *c, const struct geometry *g, const struct mm_problem *q)
+/* None is too short; there are more where a software device's loops ask for it. */
+void mm_split(struct mm_choice *c, const struct mm_problem *q, uint32_t busy)
 {
     const struct vk_limits *dev = vk_limits_get();
-    int64_t groups = c->groups * q->n_batch, steps = ceil_div(q->k, g->step);
-    int64_t per_unit = MAX(kernels[c->kernel].busy / c->threads, 1);
-    int64_t wanted = dev->compute_units * per_unit / groups;
+    int64_t steps = ceil_div(q->k, c->step);
+    int64_t per_unit = MAX(busy / c->threads, 1);
+    int64_t wanted = dev->compute_units * per_unit / c->groups;
     int64_t part_bytes = q->m * q->n * q->n_batch * (q->dtype == DT_COMPLEX64 ? 8 : 4);
     int64_t parts = MIN(MIN(wanted, steps / MIN_SPLIT_STEPS), MAX_PARTS / part_bytes);
 
@@ -335,26 +326,26 @@ static void split_k(struct mm_choice *c, const struct geometry *g, const struct 
     parts = MAX(parts, 1);
     int64_t per_part = MAX(ceil_div(steps, parts), 1);
     c->splits = (uint32_t)MAX(ceil_div(steps, per_part), 1);
-    c->k_split = (uint32_t)(per_part * g->step);
+    c->k_split = (uint32_t)(per_part * c->step);
 }
 
-static const char *name_of(const struct variant *v)
+static const char *name_of(const struct mm_variant *v)
 {
     return v->id == VARIANT_COUNT ? gate_text(GATE_VK_MATMUL_VARIANT) : variant_name(v->id);
 }
 
-static void choose(struct mm_choice *out, const struct variant *v, const struct geometry *g,
+static void choose(struct mm_choice *out, const struct mm_variant *v, const struct geometry *g,
                    const struct mm_problem *q)
 {
     *out = (struct mm_choice){ .variant = v->id,
                                .kernel = v->kernel,
-                               .kern = kern_of(v->kernel, q->dtype),
+                               .kern = kern_of(v->kernel, q),
                                .n_tile = kernels[v->kernel].n_tile,
                                .threads = g->threads,
-                               .groups = groups_of(g, q),
+                               .groups = groups_of(g, q) * q->n_batch,
                                .step = g->step };
     memcpy(out->tile, v->tile, sizeof out->tile);
-    split_k(out, g, q);
+    mm_split(out, q, kernels[v->kernel].busy);
     log_line(LOG_TRACE, "matmul %s %lldx%lldx%lld: %s, k in %u parts", dt_name(q->dtype),
              (long long)q->m, (long long)q->n, (long long)q->k, name_of(v), out->splits);
 }
@@ -374,15 +365,27 @@ static void describe(char *text, size_t size, const void *data)
              q->along_k[1] ? "along" : "across", q->aligned[1] ? ", aligned" : "");
 }
 
-static enum variant_reason judge_asked(struct pick *p, const struct variant *v)
+static enum variant_reason judge_asked(struct pick *p, const struct mm_variant *v)
 {
     kernels[v->kernel].geometry(&p->g, v->tile, p->q);
     return fits(v, &p->g, p->q);
 }
 
+enum variant_reason mm_judge(struct mm_choice *out, const struct mm_variant *v,
+                             const struct mm_problem *q)
+{
+    struct pick p = { .q = q };
+    enum variant_reason why = judge_asked(&p, v);
+
+    why = why == VARIANT_FITS ? suits(v, &p.g, q) : why;
+    if (why == VARIANT_FITS)
+        choose(out, v, &p.g, q);
+    return why;
+}
+
 static enum variant_reason judge(void *job, enum variant_id id)
 {
-    const struct variant *v = &variants[id - FIRST];
+    const struct mm_variant *v = &variants[id - FIRST];
     struct pick *p = job;
     enum variant_reason why = judge_asked(p, v);
 
@@ -394,7 +397,7 @@ static const struct variant_table table = {
 };
 
 /* Counts as if it were of the table, where it has a name. */
-static bool takes_asked(struct pick *p, const struct variant *v)
+static bool takes_asked(struct pick *p, const struct mm_variant *v)
 {
     const struct mm_problem *q = p->q;
     enum variant_reason why = judge_asked(p, v);
@@ -410,7 +413,7 @@ enum err mm_pick(struct mm_choice *out, const struct mm_problem *q)
 {
     struct pick p = { .q = q };
     struct vk_kernel kernel;
-    struct variant asked;
+    struct mm_variant asked;
     enum err err = ERR_OK;
 
     if (asked_for(&asked) && takes_asked(&p, &asked)) {
