@@ -74,6 +74,30 @@ static int setup_product_bf16(struct bench_state *s)
     return setup_product(s, MLX_BFLOAT16);
 }
 
+/* A layer of an image network: 3 x 3 weights over CONV_CHANNELS, as many after it. */
+#define CONV_IMAGES 32
+#define CONV_SIDE 56
+#define CONV_CHANNELS 256
+
+static int setup_conv(struct bench_state *s, mlx_dtype dtype)
+{
+    int images[4] = { CONV_IMAGES, CONV_SIDE, CONV_SIDE, CONV_CHANNELS };
+    int weights[4] = { CONV_CHANNELS, 3, 3, CONV_CHANNELS };
+    int rc = bench_fill(&s->in[0], images, 4, dtype, s->stream);
+
+    return rc | bench_fill(&s->in[1], weights, 4, dtype, s->stream);
+}
+
+static int setup_conv_f32(struct bench_state *s)
+{
+    return setup_conv(s, MLX_FLOAT32);
+}
+
+static int setup_conv_bf16(struct bench_state *s)
+{
+    return setup_conv(s, MLX_BFLOAT16);
+}
+
 /* ---- results ---- */
 
 /* Two halves put together: nothing but a copy. */
@@ -149,6 +173,11 @@ static int build_matmul(mlx_array *out, const struct bench_state *s)
     return mlx_matmul(out, s->in[0], s->in[1], s->stream);
 }
 
+static int build_conv(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_conv2d(out, s->in[0], s->in[1], 1, 1, 1, 1, 1, 1, 1, s->stream);
+}
+
 /* Every row, the last one first. */
 static int build_gather(mlx_array *out, const struct bench_state *s)
 {
@@ -179,6 +208,14 @@ static double cube(const struct bench_state *s)
     return 2.0 * n * n * n;
 }
 
+/* Products of the weights with each position. */
+static double positions(const struct bench_state *s)
+{
+    double n = (double)mlx_array_size(s->in[0]) / CONV_CHANNELS;
+
+    return 2.0 * n * (double)mlx_array_size(s->in[1]);
+}
+
 #define TB "TB/s", 1e12
 #define TFLOP "TFLOP/s", 1e12
 
@@ -197,6 +234,10 @@ const struct bench_case bench_cases[] = {
     { "matmul_f32", "square product", setup_product_f32, build_matmul, cube, TFLOP, 40.0 },
     { "matmul_f16", "square product", setup_product_f16, build_matmul, cube, TFLOP, 280.0 },
     { "matmul_bf16", "square product", setup_product_bf16, build_matmul, cube, TFLOP, 280.0 },
+    { "conv2d_f32", "32 x 56 x 56 x 256, 3 x 3 weights", setup_conv_f32, build_conv, positions,
+      TFLOP, 0 },
+    { "conv2d_bf16", "32 x 56 x 56 x 256, 3 x 3 weights", setup_conv_bf16, build_conv, positions,
+      TFLOP, 0 },
 };
 
 const size_t bench_case_count = sizeof bench_cases / sizeof bench_cases[0];
