@@ -11,14 +11,8 @@
 #include "backend/vulkan/rt/encoder.h"
 #include "base/gate.h"
 
-/* As in kernels/gemm.glsl, unfold.glsl and conv_direct.comp. */
-enum { EPILOGUE_PLAIN, EPILOGUE_PARTIAL = 2 };
+/* As in kernels/unfold.glsl and conv_direct.comp, besides those of matmul.h. */
 enum {
-    FLAG_A_ALONG_K = 1,
-    FLAG_B_ALONG_K = 2,
-    FLAG_A_WIDE = 4,
-    FLAG_B_WIDE = 8,
-    FLAG_K_EDGE = 16,
     FLAG_DILATED = 128,
     FLAG_ONE_AXIS = 256,
     FLAG_TWO_AXES = 512,
@@ -31,8 +25,6 @@ enum {
 #define BF16 MM_BIT(DT_BFLOAT16)
 #define C64 MM_BIT(DT_COMPLEX64)
 
-/* Rows of tiles that are walked together, as in matmul.c. */
-#define BAND 8
 #define REDUCE_THREADS 256
 /* Tiles are for more channels than these, or for long sums. */
 #define FEW_INPUTS 8

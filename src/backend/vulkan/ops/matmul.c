@@ -7,21 +7,6 @@
 #include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/rt/encoder.h"
 
-/* As in kernels/gemm.glsl. */
-enum { EPILOGUE_PLAIN, EPILOGUE_SCALED, EPILOGUE_PARTIAL };
-enum {
-    FLAG_A_ALONG_K = 1,
-    FLAG_B_ALONG_K = 2,
-    FLAG_A_WIDE = 4,
-    FLAG_B_WIDE = 8,
-    FLAG_K_EDGE = 16,
-    FLAG_PROGRAM = 32,
-    FLAG_X_BY_ROW = 64,
-};
-
-/* Rows of tiles that are walked together: with tiles of 128 x 128, about as many columns of tiles
- * are in flight on a device of 132 units as there are rows in two bands. */
-#define BAND 8
 #define REDUCE_THREADS 256
 
 /* One product on its way to the device. */

@@ -9,6 +9,22 @@
 #include "base/err.h"
 #include "graph/dtype.h"
 
+/* As in kernels/gemm.glsl. */
+enum { EPILOGUE_PLAIN, EPILOGUE_SCALED, EPILOGUE_PARTIAL };
+enum {
+    FLAG_A_ALONG_K = 1,
+    FLAG_B_ALONG_K = 2,
+    FLAG_A_WIDE = 4,
+    FLAG_B_WIDE = 8,
+    FLAG_K_EDGE = 16,
+    FLAG_PROGRAM = 32,
+    FLAG_X_BY_ROW = 64,
+};
+
+/* Rows of tiles that are walked together: with tiles of 128 x 128, about as many columns of tiles
+ * are in flight on a device of 132 units as there are rows in two bands. */
+#define BAND 8
+
 enum mm_kernel {
     MM_GEMV,  /* tile: lanes, rows, workgroup size */
     MM_COOP,  /* tile: subgroups along m and n, fragments along m, n and k, stages */

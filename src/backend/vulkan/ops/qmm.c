@@ -8,13 +8,6 @@
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
 
-/* As in kernels/gemm.glsl. */
-enum { EPILOGUE_PLAIN, EPILOGUE_SCALED, EPILOGUE_PARTIAL };
-enum { FLAG_A_ALONG_K = 1, FLAG_B_ALONG_K = 2, FLAG_A_WIDE = 4, FLAG_PROGRAM = 32 };
-
-/* Rows of tiles that are walked together, as in matmul.c. */
-#define BAND 8
-
 /* One product on its way to the device. */
 struct product {
     const struct exec *x;
