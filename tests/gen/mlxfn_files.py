@@ -128,6 +128,12 @@ def factors(a, b):
             mx.sort(mx.real(eigenvalues)), mx.sort(mx.real(la.eigvals(a))), la.norm(b), la.cross(a, a + 1)]
 
 
+@function((grid(2, 7, 4), grid(6, 3, 2), grid(1, 5, 4, 2), grid(3, 2, 3, 2)))
+def convolutions(a, v, x, w):
+    return [mx.conv1d(a, v, 2, 1, 1, 2), mx.conv2d(x, w, (2, 1), (1, 0), (1, 1)),
+            mx.conv_transpose2d(x, w, 2, 1), mx.conv_general(x, w, 1, ([2, -1], [0, 1]), 1, 2, 1, True)]
+
+
 W = grid(8, 64, low=-1, high=1)
 MODES = [("affine", {"group_size": 32, "bits": 4}), ("affine", {"bits": 8}), ("mxfp4", {}),
          ("mxfp8", {}), ("nvfp4", {})]
