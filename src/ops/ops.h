@@ -276,6 +276,38 @@ MUST_CHECK enum err ops_take_flat(struct arr **out, struct arr *a, struct arr *i
 MUST_CHECK enum err ops_take_along_axis(struct arr **out, struct arr *a, struct arr *indices,
                                         int axis, struct strm *s);
 
+/* Slices of a: one entry of sizes per dimension of a, an index array for each axis, which
+ * broadcast. The result has the shape of the indices, then that of a slice. */
+struct ops_gather {
+    struct arrs indices;
+    struct ints axes, sizes;
+};
+MUST_CHECK enum err ops_gather(struct arr **out, struct arr *a, const struct ops_gather *g,
+                               struct strm *s);
+/* a with slices replaced by, or combined with, updates, which have the shape of the indices, then
+ * that of a slice, and are cast. Of several that go to the same place the last one replaces. */
+struct ops_scatter {
+    struct arrs indices;
+    struct arr *updates;
+    struct ints axes;
+    enum update_kind kind;
+};
+MUST_CHECK enum err ops_scatter(struct arr **out, struct arr *a, const struct ops_scatter *v,
+                                struct strm *s);
+/* The same with single elements along one axis; all other dimensions of a, indices and updates
+ * broadcast. kind: UPDATE_SUM or UPDATE_NONE. */
+struct ops_scatter_axis {
+    struct arr *indices, *updates;
+    int axis;
+    enum update_kind kind;
+};
+MUST_CHECK enum err ops_scatter_axis(struct arr **out, struct arr *a,
+                                     const struct ops_scatter_axis *v, struct strm *s);
+/* a with the places where mask, which has the shape of its first dimensions, is true replaced by
+ * values, one after the other. */
+MUST_CHECK enum err ops_masked_scatter(struct arr **out, struct arr *a, struct arr *mask,
+                                       struct arr *values, struct strm *s);
+
 /* ---- loading ---- */
 
 struct load_part;

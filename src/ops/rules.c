@@ -93,3 +93,18 @@ enum err op_or_zeros(struct arr **out, struct arr *t, struct arr *like, struct s
 {
     return t ? ops_same(out, t) : ops_fill_like(out, like, 0, dtype_of(like), s);
 }
+
+enum err op_where_equal(struct arr **out, struct arr *a, struct arr *y, struct arr *t,
+                        struct strm *s)
+{
+    struct arr *is = NULL, *zero = NULL;
+    enum err err;
+
+    TRY(ops_binary(&is, OP_EQUAL, a, y, s));
+    TRY(arr_new_number(&zero, 0, dtype_of(t)));
+    err = ops_where(out, is, t, zero, s);
+out:
+    arr_unref(&is);
+    arr_unref(&zero);
+    return err;
+}

@@ -43,6 +43,9 @@ bool infer_is_shape(const int32_t *v, int n);
 enum err op_no_rule(enum op_id op, const char *rule);
 /* The sum of what is there of two; NULL if nothing is. */
 MUST_CHECK enum err op_sum_of_two(struct arr **out, struct arr *const part[2], struct strm *s);
+/* t where a equals y, else 0. */
+MUST_CHECK enum err op_where_equal(struct arr **out, struct arr *a, struct arr *y, struct arr *t,
+                                   struct strm *s);
 /* t, or where it is NULL zeros like the array that it belongs to. */
 MUST_CHECK enum err op_or_zeros(struct arr **out, struct arr *t, struct arr *like, struct strm *s);
 

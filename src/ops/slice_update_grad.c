@@ -42,22 +42,6 @@ static enum err factor(struct arr **out, const struct share *v, struct arr *x)
     return v->is_back ? ops_unary(out, OP_CONJUGATE, x, v->f->strm) : ops_same(out, x);
 }
 
-/* t where a equals y, else 0. */
-static enum err where_equal(struct arr **out, struct arr *a, struct arr *y, struct arr *t,
-                            struct strm *s)
-{
-    struct arr *is = NULL, *zero = NULL;
-    enum err err;
-
-    TRY(ops_binary(&is, OP_EQUAL, a, y, s));
-    TRY(arr_new_number(&zero, 0, dtype_of(t)));
-    err = ops_where(out, is, t, zero, s);
-out:
-    arr_unref(&is);
-    arr_unref(&zero);
-    return err;
-}
-
 static enum err source_share(struct arr **out, const struct share *v)
 {
     struct arr *src = v->f->in[0], *update = v->f->in[1], *x = NULL;
@@ -69,7 +53,7 @@ static enum err source_share(struct arr **out, const struct share *v)
         return ops_same(out, v->t);
     case UPDATE_MAX:
     case UPDATE_MIN:
-        return where_equal(out, src, v->y, v->t, v->f->strm);
+        return op_where_equal(out, src, v->y, v->t, v->f->strm);
     case UPDATE_NONE:
         TRY(op_or_zeros(&x, NULL, update, v->f->strm));
         break;
@@ -95,7 +79,7 @@ static enum err update_share(struct arr **out, const struct share *v)
         return ops_same(out, v->t);
     TRY(region_of(&x, v->f, is_choice ? v->y : v->f->in[0]));
     if (is_choice) {
-        err = where_equal(out, v->f->in[1], x, v->t, v->f->strm);
+        err = op_where_equal(out, v->f->in[1], x, v->t, v->f->strm);
     } else {
         STEP(x, factor(&next, v, x));
         err = ops_binary(out, OP_MULTIPLY, x, v->t, v->f->strm);

@@ -20,6 +20,7 @@ import cases_grid
 import cases_linalg
 import cases_quant
 import cases_reduce
+import cases_scatter
 import cases_shape
 import cases_slice_update
 import cases_sort
@@ -30,7 +31,7 @@ def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
                    cases_sort, cases_quant, cases_fast, cases_grid, cases_einsum, cases_linalg,
-                   cases_conv):
+                   cases_conv, cases_scatter):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -51,7 +51,18 @@ static int spread(struct request *q, int status, mlx_vector_array results)
     return status;
 }
 
+/* The list becomes one of fewer inputs. */
+static mlx_vector_array rest(struct request *q, int first)
+{
+    mlx_vector_array_free(q->list);
+    q->list = mlx_vector_array_new();
+    for (int i = first; i < CASE_INPUTS && q->in[i].ctx; i++)
+        mlx_vector_array_append_value(q->list, q->in[i]);
+    return q->list;
+}
+
 #define IN(i) q->in[i]
+#define REST(i) rest(q, i)
 #define ALL_IN q->list
 #define INT(i) q->p[i].v[0]
 #define AT(i, k) q->p[i].v[k]

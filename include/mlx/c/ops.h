@@ -396,6 +396,57 @@ int mlx_logcumsumexp(mlx_array *res, const mlx_array a, int axis, bool reverse, 
 int mlx_take_along_axis(mlx_array *res, const mlx_array a, const mlx_array indices, int axis,
                         const mlx_stream s);
 
+/* Slices of a, which have slice_sizes[i] elements along dimension i, at the positions that index
+ * arrays give: one for each of axes, of integers, broadcast to one shape. Along the other
+ * dimensions slices begin at 0. The result has the shape of the indices, then that of a slice.
+ * Negative indices count from the end; those beyond an end give that end. */
+int mlx_gather(mlx_array *res, const mlx_array a, const mlx_vector_array indices, const int *axes,
+               size_t axes_num, const int *slice_sizes, size_t slice_sizes_num, const mlx_stream s);
+int mlx_gather_single(mlx_array *res, const mlx_array a, const mlx_array indices, int axis,
+                      const int *slice_sizes, size_t slice_sizes_num, const mlx_stream s);
+
+/* a with slices at such positions replaced by updates, which have the shape of the indices, then
+ * that of a slice, and are cast to the dtype of a. What lies beyond an end is left out; of updates
+ * of one place the last one stays. Where nothing else needs a its memory is reused. */
+int mlx_scatter(mlx_array *res, const mlx_array a, const mlx_vector_array indices,
+                const mlx_array updates, const int *axes, size_t axes_num, const mlx_stream s);
+int mlx_scatter_single(mlx_array *res, const mlx_array a, const mlx_array indices,
+                       const mlx_array updates, int axis, const mlx_stream s);
+
+/* The same, but elements become the sum, the product, the larger or the smaller one of old and new;
+ * NaN beats numbers. Sums and products of halves are rounded once. The result is the same every
+ * time. */
+int mlx_scatter_add(mlx_array *res, const mlx_array a, const mlx_vector_array indices,
+                    const mlx_array updates, const int *axes, size_t axes_num, const mlx_stream s);
+int mlx_scatter_add_single(mlx_array *res, const mlx_array a, const mlx_array indices,
+                           const mlx_array updates, int axis, const mlx_stream s);
+int mlx_scatter_prod(mlx_array *res, const mlx_array a, const mlx_vector_array indices,
+                     const mlx_array updates, const int *axes, size_t axes_num, const mlx_stream s);
+int mlx_scatter_prod_single(mlx_array *res, const mlx_array a, const mlx_array indices,
+                            const mlx_array updates, int axis, const mlx_stream s);
+int mlx_scatter_max(mlx_array *res, const mlx_array a, const mlx_vector_array indices,
+                    const mlx_array updates, const int *axes, size_t axes_num, const mlx_stream s);
+int mlx_scatter_max_single(mlx_array *res, const mlx_array a, const mlx_array indices,
+                           const mlx_array updates, int axis, const mlx_stream s);
+int mlx_scatter_min(mlx_array *res, const mlx_array a, const mlx_vector_array indices,
+                    const mlx_array updates, const int *axes, size_t axes_num, const mlx_stream s);
+int mlx_scatter_min_single(mlx_array *res, const mlx_array a, const mlx_array indices,
+                           const mlx_array updates, int axis, const mlx_stream s);
+
+/* a with the elements at the positions that indices give along the axis replaced by values, or with
+ * values added to them; the other dimensions broadcast. */
+int mlx_put_along_axis(mlx_array *res, const mlx_array a, const mlx_array indices,
+                       const mlx_array values, int axis, const mlx_stream s);
+int mlx_scatter_add_axis(mlx_array *res, const mlx_array a, const mlx_array indices,
+                         const mlx_array values, int axis, const mlx_stream s);
+
+/* a with the places where mask is true replaced by those of src, one after the other. The mask has
+ * the shape of the first dimensions of a; src has the others behind one for the places, or
+ * broadcasts to that. Too few of src are an error of evaluation on the CPU; on a GPU what is left
+ * stays. */
+int mlx_masked_scatter(mlx_array *res, const mlx_array a, const mlx_array mask, const mlx_array src,
+                       const mlx_stream s);
+
 /* ---- matrix products ---- */
 
 /* Matrix product of the last two dimensions; the dimensions before broadcast. A one-dimensional a

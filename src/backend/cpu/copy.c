@@ -17,14 +17,11 @@ enum { SRC = BE_COPY_SRC, DST = BE_COPY_DST };
 struct task {
     struct cpu_src src;
     char *dst;
-    uint8_t from, to; /* enum dtype */
-    uint16_t combine; /* enum op_id: dst = op(dst, src); OP_NONE: dst = src */
-    size_t n;
-    struct nest nest; /* at least one dimension */
+    struct cpu_moves moves;
 };
 
 struct copy {
-    const struct task *t;
+    const struct cpu_moves *t;
     const char *src;
     char *dst;
     int across; /* transposing copies: the dimension along which src is dense */
@@ -33,7 +30,7 @@ struct copy {
 /* ---- element by element, in dst order ---- */
 
 /* result = op(old, new), all of dtype t. */
-static void combine_tile(char *result, const struct task *t, const char *old, const char *new,
+static void combine_tile(char *result, const struct cpu_moves *t, const char *old, const char *new,
                          size_t n)
 {
     enum dtype type = (enum dtype)t->to;
@@ -53,7 +50,7 @@ static void combine_tile(char *result, const struct task *t, const char *old, co
 /* At most TILE elements unless src is used in place. */
 static void copy_piece(const struct copy *c, size_t first, size_t n)
 {
-    const struct task *t = c->t;
+    const struct cpu_moves *t = c->t;
     enum dtype from = (enum dtype)t->from, to = (enum dtype)t->to;
     struct tile_walk to_dst = { &t->nest, DST, dt_size(to) };
     char raw[TILE * 8] __attribute__((aligned(64))),
@@ -92,6 +89,11 @@ static void copy_range(void *arg, size_t begin, size_t end)
     }
 }
 
+void cpu_move(const struct cpu_moves *m, char *dst, const char *src, const size_t range[2])
+{
+    copy_range(&(struct copy){ .t = m, .src = src, .dst = dst }, range[0], range[1]);
+}
+
 /* ---- one element everywhere ---- */
 
 static void fill_range(void *arg, size_t begin, size_t end)
@@ -102,7 +104,7 @@ static void fill_range(void *arg, size_t begin, size_t end)
     tile_splat(c->dst + begin * item, c->src, item, end - begin);
 }
 
-static bool is_fill(const struct task *t)
+static bool is_fill(const struct cpu_moves *t)
 {
     const struct nest *n = &t->nest;
 
@@ -122,7 +124,7 @@ static void run_fill(struct copy *c)
 /* ---- transposing: dst is dense along the last dimension, src along another ---- */
 
 /* The dimension along which src is dense, if it is long enough for blocks; else -1. */
-static int transposed_dim(const struct task *t)
+static int transposed_dim(const struct cpu_moves *t)
 {
     const struct nest *n = &t->nest;
     int last = n->ndim - 1;
@@ -185,7 +187,7 @@ static void run_transpose(struct copy *c)
 
 static void run_copy(struct copy *c)
 {
-    const struct task *t = c->t;
+    const struct cpu_moves *t = c->t;
 
     c->across = transposed_dim(t);
     if (is_fill(t))
@@ -199,7 +201,7 @@ static void run_copy(struct copy *c)
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
-    struct copy c = { .t = t, .dst = t->dst };
+    struct copy c = { .t = &t->moves, .dst = t->dst };
     enum err err;
 
     TRY(cpu_src_host(&c.src, &t->src));
@@ -244,8 +246,8 @@ out:
 static enum err run_moved(void *payload)
 {
     const struct moved_task *m = payload;
-    struct copy c = { .t = &m->t };
-    int64_t item = (int64_t)dt_size((enum dtype)m->t.to), src = 0, dst = 0;
+    struct copy c = { .t = &m->t.moves };
+    int64_t item = (int64_t)dt_size((enum dtype)m->t.moves.to), src = 0, dst = 0;
     enum err err;
 
     TRY(cpu_src_host(&c.src, &m->t.src));
@@ -271,17 +273,19 @@ static void set_start(struct start *p, const struct be_start *s)
 
 static void set_task(struct task *t, const struct be_copy *c)
 {
-    t->from = c->src->dtype;
-    t->to = c->dst->dtype;
-    t->combine = (uint16_t)c->combine;
-    t->n = shp_size(c->shape);
+    struct cpu_moves *m = &t->moves;
+
+    m->from = c->src->dtype;
+    m->to = c->dst->dtype;
+    m->combine = (uint16_t)c->combine;
+    m->n = shp_size(c->shape);
     t->src = cpu_src(c->src);
-    t->src.offset += c->src_offset * (int64_t)dt_size((enum dtype)t->from);
-    t->dst = cpu_dst(c->dst) + c->dst_offset * (int64_t)dt_size((enum dtype)t->to);
-    be_copy_nest(&t->nest, c);
-    if (t->nest.ndim == 0) {
-        t->nest.ndim = 1;
-        t->nest.dim[0] = t->nest.stride[SRC][0] = t->nest.stride[DST][0] = 1;
+    t->src.offset += c->src_offset * (int64_t)dt_size((enum dtype)m->from);
+    t->dst = cpu_dst(c->dst) + c->dst_offset * (int64_t)dt_size((enum dtype)m->to);
+    be_copy_nest(&m->nest, c);
+    if (m->nest.ndim == 0) {
+        m->nest.ndim = 1;
+        m->nest.dim[0] = m->nest.stride[SRC][0] = m->nest.stride[DST][0] = 1;
     }
 }
 

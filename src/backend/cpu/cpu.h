@@ -65,6 +65,19 @@ int cpu_threads(void);
 /* Before a task calls OpenBLAS: it gets as many threads. Thread-safety: safe. */
 void cpu_use_blas(void);
 
+/* ---- moves ---- */
+
+/* Elements from one place to another: operands BE_COPY_SRC and BE_COPY_DST of a nest of at least
+ * one dimension. */
+struct cpu_moves {
+    uint8_t from, to; /* enum dtype */
+    uint16_t combine; /* enum op_id: dst = op(dst, src); OP_NONE: dst = src */
+    size_t n;
+    struct nest nest;
+};
+/* Those from range[0] up to range[1]. Neither is empty. */
+void cpu_move(const struct cpu_moves *m, char *dst, const char *src, const size_t range[2]);
+
 /* ---- the backend's functions, one file each ---- */
 
 enum err cpu_buf_alloc(struct buf **out, size_t size);

@@ -1,19 +1,8 @@
 /* Slices of an array at positions that index arrays give. */
-#include "backend/cpu/cpu.h"
-#include "backend/cpu/kernels.h"
-#include "backend/cpu/tile.h"
+#include "backend/cpu/index.h"
 
-#define TILE 1024
+#define TILE INDEX_TILE
 #define PARALLEL_ELEMENTS 16384
-
-/* One index array and the axis that it steps along. */
-struct index {
-    struct cpu_src src;
-    struct nest nest;
-    uint8_t type;
-    int64_t stride;      /* of the axis, in elements of the source */
-    int64_t size, limit; /* of the axis; the last start at which a slice fits */
-};
 
 struct task {
     struct cpu_src src;
@@ -24,7 +13,7 @@ struct task {
     bool has_base; /* slices start where base says before the indices count */
     struct nest base;
     int n_axes;
-    struct index index[]; /* n_axes */
+    struct cpu_index index[]; /* n_axes */
 };
 
 struct run {
@@ -33,19 +22,16 @@ struct run {
     const char *index[SHP_MAX];
 };
 
-/* offset[i] += where index array k puts slice first + i. */
+/* offset[i] += where index array k puts slice first + i: what lies outside is moved to the nearest
+ * end. MLX reads past the end there. */
 static void add_positions(const struct run *r, int k, int64_t *offset, size_t first, size_t n)
 {
-    const struct index *x = &r->t->index[k];
-    enum dtype type = (enum dtype)x->type;
-    char raw[TILE * 8] __attribute__((aligned(64)));
+    const struct cpu_index *x = &r->t->index[k];
     int64_t v[TILE];
-    const char *src =
-        tile_gather(raw, r->index[k], &(struct tile_walk){ &x->nest, 0, dt_size(type) }, first, n);
 
-    cpu_convert((struct cpu_vec){ v, DT_INT64 }, (struct cpu_vec){ (char *)src, type }, n);
+    cpu_index_read(v, x, r->index[k], first, n);
     for (size_t i = 0; i < n; i++)
-        offset[i] += cpu_position(v[i], type, x->size, x->limit) * x->stride;
+        offset[i] += MAX(0, MIN(v[i], x->limit)) * x->stride;
 }
 
 static void copy_elements(const struct run *r, const int64_t *offset, size_t first, size_t n)
@@ -112,7 +98,7 @@ out:
     return err;
 }
 
-static void fill_index(struct index *x, const struct arr *src, const struct arr *a, int axis,
+static void fill_index(struct cpu_index *x, const struct arr *src, const struct arr *a, int axis,
                        int32_t slice_size)
 {
     struct shp shape;
@@ -130,12 +116,14 @@ enum err cpu_gather(const struct exec *x)
 {
     const struct gather_params *p = x->node->params;
     const struct arr *src = x->in[0];
-    size_t bytes = sizeof(struct task) + (size_t)p->n_axes * sizeof(struct index);
+    size_t bytes = sizeof(struct task) + (size_t)p->n_axes * sizeof(struct cpu_index);
     struct task *t = NULL;
     struct shp slice = { .ndim = src->ndim };
     enum err err;
 
     TRY(arr_alloc(x->out[0], &be_cpu));
+    if (!x->out[0]->size)
+        goto out;
     if (!(t = mem_alloc(bytes))) {
         err = ERR_NO_MEMORY;
         goto out;
@@ -161,7 +149,7 @@ enum err cpu_gather_axis(const struct exec *x)
 {
     int axis = ((const struct axis_params *)x->node->params)->axis;
     struct arr *src = x->in[0], *out = x->out[0];
-    size_t bytes = sizeof(struct task) + sizeof(struct index);
+    size_t bytes = sizeof(struct task) + sizeof(struct cpu_index);
     int64_t strides[SHP_MAX];
     struct shp shape, one = { .ndim = 0 };
     struct task *t = NULL;

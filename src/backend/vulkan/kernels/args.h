@@ -424,6 +424,43 @@ struct gather_args {
     A_U32 reserved;
 };
 
+/* ---- scatter: every position gets a number that says where in the result its slice goes;
+ * positions in the order of those numbers have slices of one place side by side ---- */
+#define SCATTER_NOWHERE 0xffffffffu /* number of a position that is out of range */
+
+struct scatter_keys_args {
+    A_ADDR keys;
+    A_ADDR base_walk;  /* walk_args: the number before the indices count */
+    A_ADDR index_addr; /* as in gather_args; strides are in numbers */
+    A_U32 n;           /* positions */
+    A_U32 n_index;
+};
+
+/* Lengths and strides in units. */
+struct scatter_args {
+    A_ADDR keys, places; /* of positions; positions in order */
+    A_ADDR updates, dst;
+    A_ADDR parts;         /* of the chunks: see scatter_fold.comp */
+    A_ADDR key_walk;      /* walk_args of the result over keys, */
+    A_ADDR position_walk; /* of the updates over positions, */
+    A_ADDR
+    slice_walk;  /* of the result, then of the updates over a slice; 0: units are consecutive */
+    A_U64 slice; /* units of one slice */
+    A_U32 n;     /* positions */
+    A_U32 chunk; /* of them that one lane goes through at most */
+};
+
+/* Masked scatter: element i of a row takes the value whose number is how many true elements of the
+ * mask come before it. */
+struct masked_scatter_args {
+    A_ADDR counts; /* true elements up to each one, itself included, row by row */
+    A_ADDR values, dst;
+    A_ADDR value_walk, dst_walk; /* walk_args */
+    A_U64 n_rows;
+    A_U32 row_len;  /* elements */
+    A_U32 n_values; /* of a row */
+};
+
 /* ---- copies with offsets that lie in memory: lengths and strides in units ---- */
 #define COPY_DYNAMIC_PER_LANE 4 /* units that a lane copies */
 
@@ -531,6 +568,9 @@ static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
 static_assert(sizeof(struct walk_args) + sizeof(struct gather_index) == GATHER_INDEX_BYTES,
               "padding");
 static_assert(sizeof(struct gather_args) == 64, "padding");
+static_assert(sizeof(struct scatter_keys_args) == 32, "padding");
+static_assert(sizeof(struct scatter_args) == 80, "padding");
+static_assert(sizeof(struct masked_scatter_args) == 56, "padding");
 static_assert(sizeof(struct copy_start) == 24 + 16 * WALK_MAX, "padding");
 static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");

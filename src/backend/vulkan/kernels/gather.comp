@@ -5,23 +5,17 @@
 #include "common.glsl"
 #include "index.glsl"
 #include "unit.glsl"
-#include "position.glsl"
+#include "index_array.glsl"
 
 ARGS(gather_args);
-
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Index
-{
-    gather_index x;
-};
 
 // Offset of the slice that position i selects.
 int64_t position_offset(uint64_t i)
 {
     int64_t offset = is_given(p.base_walk) ? walk_offset(Walk(p.base_walk), i) : 0l;
     for (uint k = 0u; k < p.n_index; k++) {
-        uint64_t at = p.index_addr + uint64_t(k) * uint64_t(GATHER_INDEX_BYTES);
-        Index index = Index(at);
-        int64_t value = read_index(index.x.addr, index.x.code, walk_offset(Walk(at + uint64_t(GATHER_WALK_AT)), i));
+        Index index = index_array(p.index_addr, k);
+        int64_t value = index_value(p.index_addr, k, i);
         offset += place_index(value, index.x.dim, index.x.last) * index.x.stride;
     }
     return offset;

@@ -1,18 +1,10 @@
 #include <stdio.h>
 
 #include "backend/vulkan/ops/families.h"
+#include "backend/vulkan/ops/index.h"
 #include "backend/vulkan/ops/kern.h"
-#include "backend/vulkan/ops/launch.h"
 #include "backend/vulkan/ops/variant.h"
 #include "base/gate.h"
-
-#define MAX_INDEX NEST_OPERANDS
-
-/* As gather.comp finds it in memory. */
-struct index_entry {
-    struct gather_index index;
-    struct walk_args walk;
-};
 
 struct job {
     const struct gather_params *p;
@@ -125,48 +117,23 @@ static enum err set_slice(struct gather_args *a, struct job *j, struct vk_enc *e
     return vk_enc_args(e, &a->slice_walk, &walk, sizeof walk);
 }
 
-static void index_nest(struct nest *n, const struct arr *index)
-{
-    const int64_t *strides = index->strides;
-    struct shp shape;
-
-    arr_shape(&shape, index);
-    shp_collapse(n, &shape, &strides, 1);
-}
-
-static enum err fill_entry(struct index_entry *x, const struct job *j, int k,
-                           const struct arr *index)
-{
-    int axis = j->p->d[k].axis;
-    struct nest nest;
-
-    if (!dt_is_integer((enum dtype)index->dtype))
-        return err_set(ERR_UNSUPPORTED, "[gather] cannot index with %s",
-                       dt_name((enum dtype)index->dtype));
-    index_nest(&nest, index);
-    launch_walk(&x->walk, nest.dim, nest.stride[0], nest.ndim);
-    x->index.stride = j->src->strides[axis] / j->per_unit;
-    x->index.dim = j->src->shape[axis];
-    x->index.last = j->src->shape[axis] - j->p->d[axis].size;
-    x->index.code = launch_index_code((enum dtype)index->dtype);
-    x->index.reserved = 0;
-    return ERR_OK;
-}
-
 static enum err set_indices(struct gather_args *a, const struct job *j, struct vk_enc *e)
 {
-    struct index_entry entries[MAX_INDEX];
-    enum err err = ERR_OK;
+    struct vk_index x[VK_MAX_INDEX];
+    struct shp shape;
 
-    for (uint32_t k = 0; k < a->n_index; k++) {
-        TRY(fill_entry(&entries[k], j, (int)k, j->indices[k]));
-        TRY(vk_enc_read(e, &entries[k].index.addr, j->indices[k]));
-    }
     if (a->n_index)
-        TRY(vk_enc_args(e, &a->index_addr, entries, a->n_index * sizeof entries[0], .n_addr = 1,
-                        .records = a->n_index));
-out:
-    return err;
+        arr_shape(&shape, j->indices[0]);
+    for (uint32_t k = 0; k < a->n_index; k++) {
+        int axis = j->p->d[k].axis;
+        x[k] = (struct vk_index){ .a = j->indices[k],
+                                  .shape = &shape,
+                                  .strides = j->indices[k]->strides,
+                                  .stride = j->src->strides[axis] / j->per_unit,
+                                  .dim = j->src->shape[axis],
+                                  .last = j->src->shape[axis] - j->p->d[axis].size };
+    }
+    return vk_indices(e, &a->index_addr, x, a->n_index);
 }
 
 static enum err encode(struct job *j, struct vk_enc *e)
@@ -199,9 +166,6 @@ enum err vk_gather(const struct exec *x)
     struct vk_enc *e;
     enum err err;
 
-    if (p->n_axes > MAX_INDEX)
-        return err_set(ERR_UNSUPPORTED, "[gather] at most %d index arrays on Vulkan, got %d",
-                       MAX_INDEX, p->n_axes);
     TRY(arr_alloc(x->out[0], x->strm->be));
     if (!x->out[0]->size)
         goto out;

@@ -1,4 +1,5 @@
 /* Scans along an axis. */
+#include "backend/vulkan/ops/scan.h"
 #include "backend/common/rows.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/kern.h"
@@ -133,6 +134,19 @@ static enum err encode_in_order(struct vk_enc *e, struct pass *p, const struct a
                           launch_grid((uint64_t)ceil_div((int64_t)p->rows, workgroup)));
 out:
     return err;
+}
+
+enum err vk_scan_counts(struct strm *s, const struct arr *counts, uint64_t rows)
+{
+    struct pass p = { .type = (enum dtype)counts->dtype,
+                      .kind = SCAN_SUM,
+                      .rows = rows,
+                      .length = (uint32_t)(counts->size / rows),
+                      .begin = SCAN_BEGIN_FIRST };
+    struct vk_enc *e;
+    enum err err = vk_enc_get(&e, s);
+
+    return err ? err : encode(e, &p, counts, counts);
 }
 
 enum err vk_scan(const struct exec *x)

@@ -1,4 +1,5 @@
 /* Sorting along an axis. */
+#include "backend/vulkan/ops/sort.h"
 #include "backend/common/rows.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/kern.h"
@@ -119,6 +120,31 @@ static int axis_of(const struct node *n)
     return ((const struct axis_params *)n->params)->axis;
 }
 
+static struct job job_of(const struct arr *in, const struct arr *out, uint64_t n_rows,
+                         uint32_t length)
+{
+    size_t item = dt_size((enum dtype)in->dtype);
+    struct job j = { .in = in,
+                     .out = out,
+                     .tile = MIN(1u << launch_log2(length), MAX_TILE),
+                     .key_bytes = item == 8 ? 8 : 4 };
+
+    j.a = (struct sort_args){ .n_rows = n_rows,
+                              .row_len = length,
+                              .tiles = (uint32_t)ceil_div(length, j.tile) };
+    return j;
+}
+
+enum err vk_sort_places(struct strm *s, struct arr *out, const struct arr *in)
+{
+    struct job j = job_of(in, out, 1, (uint32_t)in->size);
+    struct vk_enc *e;
+    enum err err = vk_enc_get(&e, s);
+
+    j.is_arg = true;
+    return err ? err : encode(&j, e);
+}
+
 enum err vk_sort(const struct exec *x)
 {
     enum dtype t = (enum dtype)x->in[0]->dtype;
@@ -129,14 +155,8 @@ enum err vk_sort(const struct exec *x)
     if (!kern_is_usable(KERN_SORT_TILE, t))
         return err_set(ERR_UNSUPPORTED, "[sort] no Vulkan kernel for %s", dt_name(t));
     TRY(be_rows_begin(&rows, x, axis_of(x->node)));
-    struct job j = { .in = rows.in,
-                     .out = rows.out,
-                     .is_arg = x->node->op == OP_ARG_SORT || x->node->op == OP_ARG_PARTITION,
-                     .tile = MIN(1u << launch_log2(rows.length), MAX_TILE),
-                     .key_bytes = dt_size(t) == 8 ? 8 : 4 };
-    j.a = (struct sort_args){ .n_rows = rows.n,
-                              .row_len = rows.length,
-                              .tiles = (uint32_t)ceil_div(rows.length, j.tile) };
+    struct job j = job_of(rows.in, rows.out, rows.n, rows.length);
+    j.is_arg = x->node->op == OP_ARG_SORT || x->node->op == OP_ARG_PARTITION;
     err = vk_enc_get(&e, x->strm);
     if (!err)
         err = encode(&j, e);
