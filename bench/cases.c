@@ -51,6 +51,43 @@ static int setup_rows(struct bench_state *s)
     return rc | mlx_array_eval(s->in[1]);
 }
 
+#define ROW_WIDTH 1024
+#define ROWS_OF_A_PLACE 16
+
+/* n numbers below end. */
+static int fill_numbers(mlx_array *out, int n, int end, mlx_stream s)
+{
+    mlx_array low = mlx_array_new_int(0), high = mlx_array_new_int(end), key = mlx_array_new();
+    int rc = mlx_random_key(&key, 11);
+
+    rc |= mlx_random_randint(out, low, high, &n, 1, MLX_INT32, key, s);
+    rc |= mlx_array_eval(*out);
+    mlx_array_free(low);
+    mlx_array_free(high);
+    mlx_array_free(key);
+    return rc;
+}
+
+/* A table of rows, and as many numbers of them. */
+static int setup_gather_rows(struct bench_state *s)
+{
+    int shape[2] = { (int)(s->bytes / (2 * ROW_WIDTH)), ROW_WIDTH };
+    int rc = bench_fill(&s->in[0], shape, 2, MLX_BFLOAT16, s->stream);
+
+    return rc | fill_numbers(&s->in[1], shape[0], shape[0], s->stream);
+}
+
+/* A table, numbers of its rows, and a row for each number. */
+static int setup_scatter_rows(struct bench_state *s)
+{
+    int n = (int)(s->bytes / (2 * ROW_WIDTH)), places = n / ROWS_OF_A_PLACE + 1;
+    int table[2] = { places, ROW_WIDTH }, rows[3] = { n, 1, ROW_WIDTH };
+    int rc = bench_fill(&s->in[0], table, 2, MLX_BFLOAT16, s->stream);
+
+    rc |= fill_numbers(&s->in[1], n, places, s->stream);
+    return rc | bench_fill(&s->in[2], rows, 3, MLX_BFLOAT16, s->stream);
+}
+
 static int setup_product(struct bench_state *s, mlx_dtype dtype)
 {
     int shape[2] = { bench_options.edge, bench_options.edge };
@@ -184,6 +221,16 @@ static int build_gather(mlx_array *out, const struct bench_state *s)
     return mlx_take_axis(out, s->in[0], s->in[1], 0, s->stream);
 }
 
+static int build_gather_rows(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_gather_single(out, s->in[0], s->in[1], 0, (int[]){ 1, ROW_WIDTH }, 2, s->stream);
+}
+
+static int build_scatter_add(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_scatter_add_single(out, s->in[0], s->in[1], s->in[2], 0, s->stream);
+}
+
 /* ---- work of one result ---- */
 
 static double one_operand(const struct bench_state *s)
@@ -199,6 +246,12 @@ static double two_operands(const struct bench_state *s)
 static double three_operands(const struct bench_state *s)
 {
     return 3.0 * one_operand(s);
+}
+
+/* The rows, and the table twice. */
+static double rows_and_table(const struct bench_state *s)
+{
+    return two_operands(s) + (double)mlx_array_nbytes(s->in[2]);
 }
 
 static double cube(const struct bench_state *s)
@@ -231,6 +284,10 @@ const struct bench_case bench_cases[] = {
     { "softmax", "softmax of rows, f32", setup_square, build_softmax, two_operands, TB, 3.0 },
     { "transpose", "transposed copy, f32", setup_square, build_transpose, two_operands, TB, 2.2 },
     { "gather", "rows in another order, f32", setup_rows, build_gather, two_operands, TB, 0 },
+    { "gather_rows", "random rows of 1024, bf16", setup_gather_rows, build_gather_rows,
+      two_operands, TB, 2.8 },
+    { "scatter_add", "rows of 1024 added to 1/16 as many, bf16", setup_scatter_rows,
+      build_scatter_add, rows_and_table, TB, 2.8 },
     { "matmul_f32", "square product", setup_product_f32, build_matmul, cube, TFLOP, 40.0 },
     { "matmul_f16", "square product", setup_product_f16, build_matmul, cube, TFLOP, 280.0 },
     { "matmul_bf16", "square product", setup_product_bf16, build_matmul, cube, TFLOP, 280.0 },
