@@ -14,7 +14,8 @@ TOP = {
     ".ci", ".clang-format", ".clang-tidy", ".gitattributes", ".gitignore",
     "ARCHITECTURE.md", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
     "LICENSE", "Makefile", "README.md",
-    "bench", "cli", "cmake", "docs", "examples", "include", "models", "src", "tests", "tools",
+    "bench", "cli", "cmake", "docs", "examples", "include", "models", "python", "src", "tests",
+    "tools",
 }
 
 # Files that are no text.

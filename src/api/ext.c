@@ -13,6 +13,45 @@ const char *mlx_last_error(void)
     return err_text();
 }
 
+#define SAME_KIND(a, b) static_assert((int)MLX_ERROR_##a == (int)ERR_##b, "public kinds of errors")
+SAME_KIND(NONE, OK);
+SAME_KIND(ARGUMENT, ARG);
+SAME_KIND(RANGE, RANGE);
+SAME_KIND(OVERFLOW, OVERFLOW);
+SAME_KIND(RUNTIME, RUNTIME);
+SAME_KIND(UNSUPPORTED, UNSUPPORTED);
+SAME_KIND(NO_MEMORY, NO_MEMORY);
+SAME_KIND(DEVICE, DEVICE);
+
+mlx_error_kind mlx_last_error_kind(void)
+{
+    return (mlx_error_kind)err_code();
+}
+
+/* ---- places ---- */
+
+static_assert(sizeof(mlx_array_place) == sizeof(struct arr_box), "a place is a box of the caller");
+
+void mlx_array_place_clear(mlx_array_place *place)
+{
+    struct arr_box *box = (struct arr_box *)place;
+
+    if (box)
+        arr_unref(&box->arr);
+}
+
+int mlx_array_set_number(mlx_array *arr, double val, mlx_dtype dtype)
+{
+    struct call c = CALL(arr);
+    enum dtype t = call_dtype(&c, dtype);
+
+    if (call_ok(&c))
+        c.err = arr_new_number(&c.out, val, t);
+    return CALL_END_ARR(&c, arr);
+}
+
+/* ---- counters and settings ---- */
+
 int mlx_stats_get(uint64_t *value, const char *name)
 {
     static const char *const names[STAT_COUNT] = {

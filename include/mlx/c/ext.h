@@ -21,6 +21,19 @@ extern "C" {
  * on this thread. */
 const char *mlx_last_error(void);
 
+/* What kind of failure that was: what a binding raises as different exceptions. */
+typedef enum mlx_error_kind_ {
+    MLX_ERROR_NONE = 0,
+    MLX_ERROR_ARGUMENT = 1,    /* an argument is not valid */
+    MLX_ERROR_RANGE = 2,       /* an index or an axis is out of range */
+    MLX_ERROR_OVERFLOW = 3,    /* a size does not fit its type */
+    MLX_ERROR_RUNTIME = 4,     /* failed while running */
+    MLX_ERROR_UNSUPPORTED = 5, /* no implementation for this op, dtype and device */
+    MLX_ERROR_NO_MEMORY = 6,   /* host or device memory exhausted */
+    MLX_ERROR_DEVICE = 7,      /* device lost or driver failure */
+} mlx_error_kind;
+mlx_error_kind mlx_last_error_kind(void);
+
 /* Value of a counter, by its name in lower case, such as "dispatches" or "pipeline_builds".
  * Counters run from the start of the process. 2 if there is none of that name. Thread-safety: safe.
  */
@@ -43,6 +56,31 @@ int mlx_load_npz(mlx_map_string_to_array *res, const char *file, const mlx_strea
 
 /* Writes an npz archive, deflated if compressed. See io.h for what saving does. */
 int mlx_save_npz(const char *file, const mlx_map_string_to_array param, bool compressed);
+
+/* ---- handles without allocation, for bindings ---- */
+
+/* Room for what an array handle refers to, within an object of the caller; zero is without array. A
+ * handle on it is live: as a result it is written in place, as an argument it must hold an array.
+ * Such handles are not freed; mlx_array_place_clear drops the array. */
+typedef struct mlx_array_place_ {
+    void *array;
+} mlx_array_place;
+
+/* The handle on a place, valid while the place is where it is. */
+static inline mlx_array mlx_array_at(mlx_array_place *place)
+{
+    mlx_array res;
+
+    res.ctx = place;
+    return res;
+}
+
+/* Drops the array, if there is one. */
+void mlx_array_place_clear(mlx_array_place *place);
+
+/* Makes *arr name a new array without dimensions of this dtype that holds val, converted. Integers
+ * above 2^53 need mlx_array_set_data. On failure *arr is as before. */
+int mlx_array_set_number(mlx_array *arr, double val, mlx_dtype dtype);
 
 /* ---- functions of MLX that mlx-c lacks ---- */
 
