@@ -1,6 +1,7 @@
 /* The module mlx.core and its submodules. */
 #include "args.h"
 #include "device.h"
+#include "index.h"
 
 PyObject *core_module;
 
@@ -77,8 +78,8 @@ PyMODINIT_FUNC PyInit_core(void)
     if (!(core_module = PyModule_Create(&definition)))
         return NULL;
     if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
-        !device_init(core_module) || !array_init(core_module) || !add_functions() ||
-        !add_aliases() || !add_constants())
+        !device_init(core_module) || !array_init(core_module) || !index_init(core_module) ||
+        !add_functions() || !add_aliases() || !add_constants())
         Py_CLEAR(core_module);
     return core_module;
 }
