@@ -70,13 +70,15 @@ static PyObject *number_at(const void *p, mlx_dtype t)
     return NULL;
 }
 
-/* The elements of an evaluated array; NULL with an exception if they cannot be had. */
-static const void *bytes_of(mlx_array a)
+const void *array_bytes(mlx_array a)
 {
+    static const char nothing[16];
     const void *p = NULL;
 
     if (!array_eval(a))
         return NULL;
+    if (mlx_array_size(a) == 0)
+        return nothing;
     Py_BEGIN_ALLOW_THREADS
     p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
     Py_END_ALLOW_THREADS
@@ -94,7 +96,7 @@ PyObject *array_item(PyObject *self)
                         "[convert] Only length-1 arrays can be converted to Python scalars.");
         return NULL;
     }
-    p = bytes_of(array_of(self));
+    p = array_bytes(array_of(self));
     return p ? number_at(p, mlx_array_dtype(array_of(self))) : NULL;
 }
 
@@ -133,7 +135,7 @@ PyObject *array_tolist(PyObject *self)
     a = array_of(self);
     if (mlx_array_ndim(a) == 0)
         return array_item(self);
-    if (mlx_array_size(a) && !(p = bytes_of(a)))
+    if (mlx_array_size(a) && !(p = array_bytes(a)))
         return NULL;
     struct walk w = { mlx_array_shape(a), mlx_array_strides(a), (int)mlx_array_ndim(a),
                       mlx_array_dtype(a), mlx_array_itemsize(a) };
