@@ -163,6 +163,26 @@ bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *
     return true;
 }
 
+bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none)
+{
+    int *v;
+
+    *none = f->n_rest == 0 || (f->n_rest == 1 && f->rest[0] == Py_None);
+    if (*none)
+        return true;
+    if (f->n_rest == 1)
+        return frame_ints(f, out, f->rest[0], name, true);
+    if (!(v = frame_numbers(f, (size_t)f->n_rest)))
+        return false;
+    for (Py_ssize_t k = 0; k < f->n_rest; k++)
+        if (!is_intlike(f->rest[k]))
+            return args_type_error(f->sig, name, "ints", f->rest[k]);
+        else if (!int_from(f->rest[k], &v[k]))
+            return false;
+    *out = (struct int_list){ v, (size_t)f->n_rest };
+    return true;
+}
+
 /* An int for all of n, or a list of as many. */
 static bool frame_tuple(struct frame *f, int i, int n)
 {
@@ -191,6 +211,13 @@ static mlx_array_place *frame_place(struct frame *f)
     }
     f->arrays[f->n_arrays].array = NULL;
     return &f->arrays[f->n_arrays++];
+}
+
+mlx_array frame_temp(struct frame *f)
+{
+    mlx_array_place *place = frame_place(f);
+
+    return place ? mlx_array_at(place) : (mlx_array){ NULL };
 }
 
 bool frame_to_array(struct frame *f, mlx_array *out, PyObject *o, struct want want)
