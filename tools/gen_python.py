@@ -62,7 +62,8 @@ def prototypes(folder, sources=None):
         text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
         text = "\n".join(l for l in text.splitlines() if not l.startswith("#"))
         for statement in re.sub(r"\s+", " ", text).replace("; ", ";\n").splitlines():
-            if m := PROTOTYPE.match(statement.strip()):
+            statement = statement.strip().removeprefix('extern "C" { ')
+            if m := PROTOTYPE.match(statement):
                 params = [re.sub(r"\w+$", "", p).replace("const ", "").replace(" ", "")
                           for p in m[2].split(", ")]
                 found[m[1]] = [] if params == [""] else params

@@ -276,33 +276,43 @@ static bool convert_pair(struct frame *f, int i)
     return convert_operand(f, other, want);
 }
 
+/* The items of anything that can be iterated, as a list or tuple; a new reference. */
+static PyObject *items_of(const struct frame *f, PyObject *o, const char *name)
+{
+    PyObject *items;
+
+    if (is_list(o))
+        return Py_NewRef(o);
+    items = is_array(o) || is_sequence(o) ? PySequence_List(o) : NULL;
+    if (!items)
+        args_type_error(f->sig, name, "a list of arrays", o);
+    return items;
+}
+
 bool frame_to_arrays(struct frame *f, mlx_vector_array *out, PyObject *o, const char *name)
 {
-    if (f->n_vecs == FRAME_KEPT || !is_sequence(o) || is_array(o))
-        return args_type_error(f->sig, name, "a list of arrays", o);
-    mlx_vector_array vec = mlx_vector_array_new();
-    f->vecs[f->n_vecs++] = vec;
-    Py_ssize_t n = PySequence_Size(o);
-    for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *item = PySequence_GetItem(o, k);
+    PyObject *items = f->n_vecs < FRAME_KEPT ? items_of(f, o, name) : NULL;
+    bool ok = items != NULL;
+    Py_ssize_t n = ok ? PySequence_Size(items) : 0;
+
+    if (!ok)
+        return false;
+    *out = f->vecs[f->n_vecs++] = mlx_vector_array_new();
+    for (Py_ssize_t k = 0; ok && k < n; k++) {
+        PyObject *item = list_item(items, k);
         mlx_array_place room = { NULL };
         mlx_array a = mlx_array_at(&room);
-        bool ok = item != NULL;
 
-        if (ok && is_array(item))
+        if (is_array(item))
             a = array_of(item);
-        else if (ok)
-            ok = (is_number(item) || exchange_can(item) ||
-                  args_type_error(f->sig, name, "a list of arrays", o)) &&
+        else
+            ok = (exchange_can(item) || args_type_error(f->sig, name, "a list of arrays", item)) &&
                  create_array(&a, item, WANT_ANY);
-        ok = ok && error_check(mlx_vector_array_append_value(vec, a));
+        ok = ok && error_check(mlx_vector_array_append_value(*out, a));
         mlx_array_place_clear(&room);
-        Py_XDECREF(item);
-        if (!ok)
-            return false;
     }
-    *out = vec;
-    return n >= 0;
+    Py_DECREF(items);
+    return ok;
 }
 
 bool frame_rest_arrays(struct frame *f, mlx_vector_array *out)
