@@ -62,7 +62,8 @@ def prototypes(folder, sources=None):
         text = re.sub(r"/\*.*?\*/", " ", header.read_text(), flags=re.S)
         text = "\n".join(l for l in text.splitlines() if not l.startswith("#"))
         for statement in re.sub(r"\s+", " ", text).replace("; ", ";\n").splitlines():
-            if m := PROTOTYPE.match(statement.strip()):
+            statement = statement.strip().removeprefix('extern "C" { ')
+            if m := PROTOTYPE.match(statement):
                 params = [re.sub(r"\w+$", "", p).replace("const ", "").replace(" ", "")
                           for p in m[2].split(", ")]
                 found[m[1]] = [] if params == [""] else params
@@ -98,6 +99,8 @@ class Param:
                 return ", .has_default = true"
             return (f", .has_default = true, .value.ints = {{ (const int[]){{ {', '.join(numbers)}"
                     f" }}, {len(numbers)} }}")
+        if self.kind == "OBJECT":  # the function by hand knows
+            return ""
         if self.kind not in DEFAULT_FIELD:
             fail(f"{self.where}: {self.name} cannot have a default")
         value = {"True": "true", "False": "false"}.get(self.default, self.default)

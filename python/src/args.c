@@ -163,6 +163,26 @@ bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *
     return true;
 }
 
+bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none)
+{
+    int *v;
+
+    *none = f->n_rest == 0 || (f->n_rest == 1 && f->rest[0] == Py_None);
+    if (*none)
+        return true;
+    if (f->n_rest == 1)
+        return frame_ints(f, out, f->rest[0], name, true);
+    if (!(v = frame_numbers(f, (size_t)f->n_rest)))
+        return false;
+    for (Py_ssize_t k = 0; k < f->n_rest; k++)
+        if (!is_intlike(f->rest[k]))
+            return args_type_error(f->sig, name, "ints", f->rest[k]);
+        else if (!int_from(f->rest[k], &v[k]))
+            return false;
+    *out = (struct int_list){ v, (size_t)f->n_rest };
+    return true;
+}
+
 /* An int for all of n, or a list of as many. */
 static bool frame_tuple(struct frame *f, int i, int n)
 {
@@ -191,6 +211,13 @@ static mlx_array_place *frame_place(struct frame *f)
     }
     f->arrays[f->n_arrays].array = NULL;
     return &f->arrays[f->n_arrays++];
+}
+
+mlx_array frame_temp(struct frame *f)
+{
+    mlx_array_place *place = frame_place(f);
+
+    return place ? mlx_array_at(place) : (mlx_array){ NULL };
 }
 
 bool frame_to_array(struct frame *f, mlx_array *out, PyObject *o, struct want want)
@@ -249,33 +276,43 @@ static bool convert_pair(struct frame *f, int i)
     return convert_operand(f, other, want);
 }
 
+/* The items of anything that can be iterated, as a list or tuple; a new reference. */
+static PyObject *items_of(const struct frame *f, PyObject *o, const char *name)
+{
+    PyObject *items;
+
+    if (is_list(o))
+        return Py_NewRef(o);
+    items = is_array(o) || is_sequence(o) ? PySequence_List(o) : NULL;
+    if (!items)
+        args_type_error(f->sig, name, "a list of arrays", o);
+    return items;
+}
+
 bool frame_to_arrays(struct frame *f, mlx_vector_array *out, PyObject *o, const char *name)
 {
-    if (f->n_vecs == FRAME_KEPT || !is_sequence(o) || is_array(o))
-        return args_type_error(f->sig, name, "a list of arrays", o);
-    mlx_vector_array vec = mlx_vector_array_new();
-    f->vecs[f->n_vecs++] = vec;
-    Py_ssize_t n = PySequence_Size(o);
-    for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *item = PySequence_GetItem(o, k);
+    PyObject *items = f->n_vecs < FRAME_KEPT ? items_of(f, o, name) : NULL;
+    bool ok = items != NULL;
+    Py_ssize_t n = ok ? PySequence_Size(items) : 0;
+
+    if (!ok)
+        return false;
+    *out = f->vecs[f->n_vecs++] = mlx_vector_array_new();
+    for (Py_ssize_t k = 0; ok && k < n; k++) {
+        PyObject *item = list_item(items, k);
         mlx_array_place room = { NULL };
         mlx_array a = mlx_array_at(&room);
-        bool ok = item != NULL;
 
-        if (ok && is_array(item))
+        if (is_array(item))
             a = array_of(item);
-        else if (ok)
-            ok = (is_number(item) || exchange_can(item) ||
-                  args_type_error(f->sig, name, "a list of arrays", o)) &&
+        else
+            ok = (exchange_can(item) || args_type_error(f->sig, name, "a list of arrays", item)) &&
                  create_array(&a, item, WANT_ANY);
-        ok = ok && error_check(mlx_vector_array_append_value(vec, a));
+        ok = ok && error_check(mlx_vector_array_append_value(*out, a));
         mlx_array_place_clear(&room);
-        Py_XDECREF(item);
-        if (!ok)
-            return false;
     }
-    *out = vec;
-    return n >= 0;
+    Py_DECREF(items);
+    return ok;
 }
 
 bool frame_rest_arrays(struct frame *f, mlx_vector_array *out)

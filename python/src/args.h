@@ -120,9 +120,24 @@ static inline PyObject *frame_object(struct frame *f, PyObject *res)
 
 /* ---- for functions by hand ---- */
 
+/* Returns from a function by hand with the array that a call writes to f->out. */
+#define FRAME_RETURN(f, call)                                                                      \
+    do {                                                                                           \
+        struct array_object *out_ = array_alloc();                                                 \
+        if (!out_)                                                                                 \
+            return NULL;                                                                           \
+        (f)->out = mlx_array_at(&out_->place);                                                     \
+        return array_done(out_, call);                                                             \
+    } while (0)
+
 /* A list of ints in the frame: of an int where one is allowed, of a list, a tuple, a shape. name is
  * the parameter's. */
 bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *name, bool one);
+/* The ints behind the named arguments, or the one sequence there; *none if there is nothing, or None. */
+bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none);
+/* A handle in the frame for an array in between; NULL ctx with an exception set if there are too
+ * many. */
+mlx_array frame_temp(struct frame *f);
 /* An array in the frame, of anything that becomes one. */
 bool frame_to_array(struct frame *f, mlx_array *out, PyObject *o, struct want want);
 /* A list of arrays in the frame, of a list or tuple. */

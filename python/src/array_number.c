@@ -11,17 +11,15 @@ struct binary_op {
     const char *what; /* "addition" */
     bool no_floats;   /* for integers and bool only */
     bool one_way;     /* an array must be on the left */
+    bool arrays_only; /* numbers are refused */
 };
 
 static bool refuse(const struct binary_op *op, PyObject *other)
 {
     if (PyErr_Occurred())
         return false;
-    if (other == Py_None)
-        PyErr_Format(PyExc_TypeError, "No %s of an array and None.", op->what);
-    else
-        PyErr_Format(PyExc_ValueError, "Cannot perform %s on an mlx.core.array and %s", op->what,
-                     error_type_name(other));
+    PyErr_Format(other == Py_None || is_number(other) ? PyExc_TypeError : PyExc_ValueError,
+                 "Cannot perform %s on an mlx.core.array and %s", op->what, error_type_name(other));
     return false;
 }
 
@@ -32,7 +30,7 @@ static bool operands(const struct binary_op *op, mlx_array in[2], mlx_array_plac
     for (int i = 0; i < 2; i++) {
         if (is_array(o[i])) {
             in[i] = array_of(o[i]);
-        } else if (!is_array(o[1 - i]) ||
+        } else if (!is_array(o[1 - i]) || (op->arrays_only && is_number(o[i])) ||
                    !create_operand(&in[i], room, o[i], WANT(mlx_array_dtype(array_of(o[1 - i]))))) {
             return refuse(op, o[i]);
         }
@@ -87,15 +85,15 @@ static PyObject *in_place(const struct binary_op *op, PyObject *a, PyObject *b)
     X(true_divide, mlx_divide, "division", false, false)                                           \
     X(floor_divide, mlx_floor_divide, "floor division", false, false)                              \
     X(remainder, mlx_remainder, "modulus", false, false)                                           \
-    X(matrix_multiply, mlx_matmul, "matrix multiplication", false, true)                           \
+    X(matrix_multiply, mlx_matmul, "matrix multiplication", false, true, true)                         \
     X(and, mlx_bitwise_and, "bitwise and", true, true)                                             \
     X(or, mlx_bitwise_or, "bitwise or", true, true)                                                \
     X(xor, mlx_bitwise_xor, "bitwise xor", true, true)                                             \
     X(lshift, mlx_left_shift, "left shift", true, true)                                            \
     X(rshift, mlx_right_shift, "right shift", true, true)
 
-#define OPERATOR(name, function, what_, no_floats_, one_way_)                                      \
-    static const struct binary_op op_##name = { function, what_, no_floats_, one_way_ };           \
+#define OPERATOR(name, ...)                                                                        \
+    static const struct binary_op op_##name = { __VA_ARGS__ };                                     \
     static PyObject *number_##name(PyObject *a, PyObject *b)                                       \
     {                                                                                              \
         return binary(&op_##name, a, b);                                                           \

@@ -67,3 +67,7 @@ static inline bool is_list(PyObject *o)
 
 /* mlx.core itself, borrowed. */
 extern PyObject *core_module;
+
+/* ---- print.c ---- */
+
+bool print_init(PyObject *m);

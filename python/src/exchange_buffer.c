@@ -251,14 +251,6 @@ PyObject *hand_array_numpy(struct frame *f)
     return NULL;
 }
 
-PyObject *hand_array_namespace(struct frame *f)
-{
-    if (!f->given[1])
-        return Py_NewRef(core_module);
-    PyErr_SetString(PyExc_ValueError, "Explicitly specifying api_version is not yet implemented.");
-    return NULL;
-}
-
 /* ---- copies and pickles ---- */
 
 PyObject *hand_array_copy(struct frame *f)

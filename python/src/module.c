@@ -1,6 +1,7 @@
 /* The module mlx.core and its submodules. */
 #include "args.h"
 #include "device.h"
+#include "hand.h"
 #include "index.h"
 
 PyObject *core_module;
@@ -59,6 +60,16 @@ static bool add_constants(void)
            PyModule_AddObjectRef(core_module, "newaxis", Py_None) == 0;
 }
 
+PyObject *hand_array_namespace_info(struct frame *f)
+{
+    PyObject *m = PyImport_ImportModule("mlx._array_api");
+    PyObject *res = m ? PyObject_CallMethod(m, "NamespaceInfo", NULL) : NULL;
+
+    (void)f;
+    Py_XDECREF(m);
+    return res;
+}
+
 PyMODINIT_FUNC PyInit_core(void); /* found by name */
 
 PyMODINIT_FUNC PyInit_core(void)
@@ -78,8 +89,8 @@ PyMODINIT_FUNC PyInit_core(void)
     if (!(core_module = PyModule_Create(&definition)))
         return NULL;
     if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
-        !device_init(core_module) || !array_init(core_module) || !index_init(core_module) ||
-        !add_functions() || !add_aliases() || !add_constants())
+        !device_init(core_module) || !print_init(core_module) || !array_init(core_module) ||
+        !index_init(core_module) || !add_functions() || !add_aliases() || !add_constants())
         Py_CLEAR(core_module);
     return core_module;
 }

@@ -1,5 +1,8 @@
 /* The values of arrays: items, host pointers, text. */
 #include "api/handle.h"
+
+#include <stdatomic.h>
+
 #include "eval/wait.h"
 
 /* ---- items ---- */
@@ -154,10 +157,23 @@ static struct number read_number(const void *p, enum dtype t)
 
 #define EDGE_ITEMS 3 /* shown at both ends of a dimension that has more than twice as many */
 
+/* Digits behind the point; PRECISION_SHORT: as many as tell six digits apart. */
+#define PRECISION_SHORT (-1)
+#define PRECISION_MAX 512
+static atomic_int print_precision = PRECISION_SHORT;
+
 struct printer {
     struct text text;
     const struct arr *arr;
+    int precision;
 };
+
+static enum err print_float(struct printer *p, double v)
+{
+    if (p->precision == PRECISION_SHORT)
+        return text_add(&p->text, "%g", v);
+    return text_add(&p->text, "%.*f", p->precision, v);
+}
 
 static enum err print_item(struct printer *p, const char *at)
 {
@@ -171,12 +187,19 @@ static enum err print_item(struct printer *p, const char *at)
     case DT_KIND_I:
         return text_add(&p->text, "%lld", (long long)n.i);
     case DT_KIND_F:
-        return text_add(&p->text, "%g", n.re);
+        return print_float(p, n.re);
     case DT_KIND_C:
         break;
     }
     bool negative = n.im < 0;
-    return text_add(&p->text, "%g%c%gj", n.re, negative ? '-' : '+', negative ? -n.im : n.im);
+    enum err err;
+
+    TRY(print_float(p, n.re));
+    TRY(text_add(&p->text, negative ? "-" : "+"));
+    TRY(print_float(p, negative ? -n.im : n.im));
+    TRY(text_add(&p->text, "j"));
+out:
+    return err;
 }
 
 static enum err print_dim(struct printer *p, const char *at, int dim)
@@ -220,7 +243,7 @@ out:
 int mlx_array_tostring(mlx_string *str, const mlx_array arr)
 {
     struct call c = CALL(str);
-    struct printer p = { .arr = call_arr(&c, arr, "arr") };
+    struct printer p = { .arr = call_arr(&c, arr, "arr"), .precision = print_precision };
     const void *data = NULL;
 
     if (call_ok(&c))
@@ -232,5 +255,26 @@ int mlx_array_tostring(mlx_string *str, const mlx_array arr)
         p.text.s.v = NULL;
     }
     VEC_FINI(&p.text.s);
+    return CALL_END(&c);
+}
+
+int mlx_get_print_precision(int *digits)
+{
+    struct call c = CALL(digits);
+
+    if (call_ok(&c))
+        *digits = print_precision;
+    return CALL_END(&c);
+}
+
+int mlx_set_print_precision(int digits)
+{
+    struct call c = CALL_BARE;
+
+    if (digits < PRECISION_SHORT || digits > PRECISION_MAX)
+        c.err = err_set(ERR_ARG, "[%s] %d digits are not within -1 and %d.", c.fn, digits,
+                        PRECISION_MAX);
+    if (call_ok(&c))
+        print_precision = digits;
     return CALL_END(&c);
 }

@@ -34,6 +34,11 @@ typedef enum mlx_error_kind_ {
 } mlx_error_kind;
 mlx_error_kind mlx_last_error_kind(void);
 
+/* How floating point numbers are written in texts of arrays: with so many digits behind the point, at
+ * most 512, or, with -1, the default, in the shortest form of six digits. Thread-safety: safe. */
+int mlx_get_print_precision(int *digits);
+int mlx_set_print_precision(int digits);
+
 /* Value of a counter, by its name in lower case, such as "dispatches" or "pipeline_builds".
  * Counters run from the start of the process. 2 if there is none of that name. Thread-safety: safe.
  */
