@@ -264,7 +264,7 @@ static PyObject *import_object(PyObject *o, struct want want)
 PyObject *hand_asarray(struct frame *f)
 {
     PyObject *o = f->slot[0];
-    bool share = f->given[2] && !f->v[2].b;
+    bool copy = f->given[2] && f->v[2].b, share = f->given[2] && !copy;
 
     if (o == Py_None) {
         args_type_error(f->sig, "a", "a number, a list, an array or an object with elements", o);
@@ -275,7 +275,10 @@ PyObject *hand_asarray(struct frame *f)
                             ? "[convert] Cannot import a CPU array without a copy."
                             : "Unable to avoid copy while creating an array as requested."))
         return NULL;
-    return import_object(o, f->given[1] ? WANT(f->v[1].dtype) : WANT_ANY);
+    struct want want = { f->v[1].dtype, f->given[1] };
+    if (copy && is_array(o) && (!want.given || want.dtype == mlx_array_dtype(array_of(o))))
+        FRAME_RETURN(f, mlx_copy(&f->out, array_of(o), (mlx_stream){ NULL }));
+    return import_object(o, want);
 }
 
 PyObject *hand_from_dlpack(struct frame *f)
