@@ -308,9 +308,11 @@ static bool write_any(struct write *w, PyObject *index)
     if (PyTuple_Check(index))
         return write_list(w, &index, 1, true);
     enum sub_kind kind = sub_kind_of(index);
-    if (kind != SUB_INT && kind != SUB_SLICE && w->way == &ways[WRITE_SET] &&
-        (!write_mask(w, index, &done) || done))
-        return done;
+    bool may_mask = kind != SUB_INT && kind != SUB_SLICE && w->way == &ways[WRITE_SET];
+    if (may_mask && !write_mask(w, index, &done))
+        return false;
+    if (done)
+        return true;
     switch (kind) {
     case SUB_ELLIPSIS:
     case SUB_NEW:
