@@ -70,6 +70,9 @@ static PyObject *number_at(const void *p, mlx_dtype t)
     return NULL;
 }
 
+/* So many bytes are copied from a device before other threads would have got going. */
+enum { KEEP_GIL = 1 << 16 };
+
 const void *array_bytes(mlx_array a)
 {
     static const char nothing[16];
@@ -79,9 +82,10 @@ const void *array_bytes(mlx_array a)
         return NULL;
     if (mlx_array_size(a) == 0)
         return nothing;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *others = mlx_array_nbytes(a) > KEEP_GIL ? PyEval_SaveThread() : NULL;
     p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
-    Py_END_ALLOW_THREADS
+    if (others)
+        PyEval_RestoreThread(others);
     if (!p)
         error_raise();
     return p;

@@ -249,16 +249,35 @@ static bool refuse_sharing(const char *text)
     return false;
 }
 
-static PyObject *import_object(PyObject *o, struct want want)
+typedef bool (*import_fn)(mlx_array *, PyObject *, struct want);
+
+static PyObject *import_object(import_fn import, PyObject *o, struct want want)
 {
     struct array_object *out = array_alloc();
 
     if (!out)
         return NULL;
     mlx_array at = mlx_array_at(&out->place);
-    if (!create_array(&at, o, want))
+    if (!import(&at, o, want))
         Py_CLEAR(out);
     return (PyObject *)out;
+}
+
+/* A copy with memory of its own, for those who write through views: a choice between an array and
+ * itself, as whatever only copies is a view. */
+static PyObject *copy_array(mlx_array a)
+{
+    struct array_object *out = array_alloc();
+    mlx_stream s = stream_for(mlx_array_dtype(a), MLX_BOOL);
+    mlx_array_place room = { NULL };
+    mlx_array yes = mlx_array_at(&room);
+    int rc = 1;
+
+    if (out && error_check(mlx_array_set_bool(&yes, true)))
+        rc = mlx_where(&(mlx_array){ &out->place }, yes, a, a, s);
+    mlx_array_place_clear(&room);
+    mlx_stream_free(s);
+    return array_done(out, rc);
 }
 
 PyObject *hand_asarray(struct frame *f)
@@ -277,8 +296,8 @@ PyObject *hand_asarray(struct frame *f)
         return NULL;
     struct want want = { f->v[1].dtype, f->given[1] };
     if (copy && is_array(o) && (!want.given || want.dtype == mlx_array_dtype(array_of(o))))
-        FRAME_RETURN(f, mlx_copy(&f->out, array_of(o), (mlx_stream){ NULL }));
-    return import_object(o, want);
+        return copy_array(array_of(o));
+    return import_object(create_array, o, want);
 }
 
 PyObject *hand_from_dlpack(struct frame *f)
@@ -292,5 +311,5 @@ PyObject *hand_from_dlpack(struct frame *f)
     if (f->given[1] && !f->v[1].b &&
         !refuse_sharing("[convert] Cannot import a CPU array without a copy."))
         return NULL;
-    return import_object(o, WANT_ANY);
+    return import_object(exchange_import, o, WANT_ANY);
 }

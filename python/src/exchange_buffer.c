@@ -46,10 +46,13 @@ static bool view_import(mlx_array *res, const Py_buffer *b, struct want want)
                      b->format);
         return false;
     }
-    for (int d = 0; d < b->ndim; d++) {
-        if (!foreign_size(&f, d, b->shape[d]))
+    /* Some leave the strides out although they were asked for: those of ctypes do. */
+    int64_t row = b->itemsize;
+    for (int d = b->ndim - 1; d >= 0; d--) {
+        if (!foreign_size(&f, d, b->shape ? b->shape[d] : b->len / b->itemsize))
             return false;
-        f.strides[d] = b->strides[d];
+        f.strides[d] = b->strides ? b->strides[d] : row;
+        row *= f.shape[d];
     }
     return foreign_import(res, &f, want);
 }
@@ -118,7 +121,7 @@ bool buffer_import(mlx_array *res, PyObject *o, struct want want)
  * another one meanwhile, and the lists that the view points to. */
 struct export_view {
     mlx_array_place place;
-    Py_ssize_t shape[FOREIGN_DIMS], strides[FOREIGN_DIMS];
+    Py_ssize_t dims[]; /* the shape, then the strides */
 };
 
 static const char *const formats[DTYPE_COUNT] = {
@@ -159,22 +162,23 @@ static bool export_fits(const Py_buffer *b, int flags)
 static bool export_fill(struct export_view *e, Py_buffer *b, PyObject *self)
 {
     mlx_array at = mlx_array_at(&e->place);
+    size_t ndim = mlx_array_ndim(array_of(self));
 
     if (!error_check(mlx_array_set(&at, array_of(self))))
         return false;
     *b = (Py_buffer){ .buf = (void *)(uintptr_t)array_bytes(at),
                       .len = (Py_ssize_t)mlx_array_nbytes(at),
                       .itemsize = (Py_ssize_t)mlx_array_itemsize(at),
-                      .ndim = (int)mlx_array_ndim(at),
+                      .ndim = (int)ndim,
                       .format = (char *)(uintptr_t)formats[mlx_array_dtype(at)],
-                      .shape = e->shape,
-                      .strides = e->strides,
+                      .shape = e->dims,
+                      .strides = e->dims + ndim,
                       .internal = e };
     if (!b->buf)
         return false;
-    for (int d = 0; d < b->ndim; d++) {
-        e->shape[d] = mlx_array_shape(at)[d];
-        e->strides[d] = (Py_ssize_t)(mlx_array_strides(at)[d]) * b->itemsize;
+    for (size_t d = 0; d < ndim; d++) {
+        b->shape[d] = mlx_array_shape(at)[d];
+        b->strides[d] = (Py_ssize_t)mlx_array_strides(at)[d] * b->itemsize;
     }
     return true;
 }
@@ -192,7 +196,8 @@ static int array_getbuffer(PyObject *self, Py_buffer *b, int flags)
     b->obj = NULL;
     if (!array_check(self))
         return -1;
-    if (!(e = PyMem_Malloc(sizeof *e))) {
+    e = PyMem_Malloc(sizeof *e + 2 * mlx_array_ndim(array_of(self)) * sizeof *e->dims);
+    if (!e) {
         PyErr_NoMemory();
         return -1;
     }

@@ -308,8 +308,8 @@ static bool write_any(struct write *w, PyObject *index)
     if (PyTuple_Check(index))
         return write_list(w, &index, 1, true);
     enum sub_kind kind = sub_kind_of(index);
-    bool may_mask = kind != SUB_INT && kind != SUB_SLICE && w->way == &ways[WRITE_SET];
-    if (may_mask && !write_mask(w, index, &done))
+    bool may_mask = kind == SUB_ARRAY || kind == SUB_LIST || kind == SUB_NONE;
+    if (may_mask && w->way == &ways[WRITE_SET] && !write_mask(w, index, &done))
         return false;
     if (done)
         return true;
