@@ -412,8 +412,7 @@ def read_tables(paths, protos):
 
 def write_c(table_path, out, headers, sources):
     protos = prototypes(headers, sources)
-    paths = sorted(pathlib.Path(table_path).parent.glob("*.def"))
-    tables, _ = read_tables(paths, protos)
+    tables, _ = read_tables(sorted(pathlib.Path(table_path).parent.glob("*.def")), protos)
     table = next(t for t in tables if t.path.name == pathlib.Path(table_path).name)
     w = Writer(protos)
     w.lines = [f"/* Made by gen_python.py from {table.path.name}. */", '#include "args.h"',

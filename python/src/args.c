@@ -104,7 +104,7 @@ bool int_from(PyObject *o, int *out)
     if (v == -1 && PyErr_Occurred())
         return false;
     if (overflow || v != (int)v) {
-        PyErr_SetString(PyExc_TypeError, "An integer does not fit 32 bits.");
+        PyErr_SetString(PyExc_OverflowError, "An integer does not fit 32 bits.");
         return false;
     }
     *out = (int)v;
@@ -192,7 +192,7 @@ static bool frame_tuple(struct frame *f, int i, int n)
     if (!frame_ints(f, &list, f->slot[i], p->name, true))
         return false;
     if (list.n != (size_t)n && (list.n != 1 || is_sequence(f->slot[i]))) {
-        PyErr_Format(PyExc_ValueError, "[%s] %s must have %d entries, not %zu.", f->sig->name,
+        PyErr_Format(PyExc_TypeError, "%s(): %s must be an int or %d ints, not %zu.", f->sig->name,
                      p->name, n, list.n);
         return false;
     }

@@ -200,6 +200,21 @@ ARRAY_PROPERTY(real, mlx_real)
 ARRAY_PROPERTY(imag, mlx_imag)
 ARRAY_PROPERTY(T, mlx_transpose)
 
+static PyObject *array_mT(PyObject *self, void *closure)
+{
+    struct array_object *out;
+    mlx_array at;
+
+    (void)closure;
+    if (has_array(self) && mlx_array_ndim(array_of(self)) < 2)
+        PyErr_SetString(PyExc_ValueError,
+                        "[matrix_transpose] Input array must have at least 2 dimensions.");
+    if (PyErr_Occurred() || !(out = array_alloc()))
+        return NULL;
+    at = mlx_array_at(&out->place);
+    return array_done(out, mlx_swapaxes(&at, array_of(self), -1, -2, (mlx_stream){ NULL }));
+}
+
 static PyGetSetDef properties[] = {
     { "shape", array_shape, NULL, "The sizes of the dimensions, as a tuple of ints.", NULL },
     { "ndim", array_ndim, NULL, "The number of dimensions.", NULL },
@@ -211,6 +226,7 @@ static PyGetSetDef properties[] = {
     { "imag", array_imag, NULL, "The imaginary part.", NULL },
     { "at", array_at, NULL, "Updates of elements: x.at[index].add(value).", NULL },
     { "T", array_T, NULL, "The array with its dimensions in reverse order.", NULL },
+    { "mT", array_mT, NULL, "The array with its last two dimensions exchanged.", NULL },
     { 0 },
 };
 

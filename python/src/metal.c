@@ -1,4 +1,5 @@
-/* The modules metal and cuda, whose functions moved to mlx.core long ago. */
+/* What belongs to Metal and CUDA: their modules, whose functions moved to mlx.core long ago, and kernels
+ * in their languages. */
 #include "args.h"
 #include "hand.h"
 
@@ -42,4 +43,33 @@ PyObject *hand_metal_device_info(struct frame *f)
     (void)f;
     Py_XDECREF(gpu);
     return res;
+}
+
+/* ---- kernels ---- */
+
+static PyObject *no_metal(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    (void)self;
+    (void)args;
+    (void)n;
+    (void)keywords;
+    PyErr_SetString(PyExc_RuntimeError, "[metal_kernel] No Metal back-end.");
+    return NULL;
+}
+
+PyObject *hand_fast_metal_kernel(struct frame *f)
+{
+    static PyMethodDef kernel = { "kernel", (PyCFunction)(void (*)(void))no_metal,
+                                  METH_FASTCALL | METH_KEYWORDS,
+                                  "An error: there is no Metal here." };
+
+    (void)f;
+    return PyCFunction_New(&kernel, NULL);
+}
+
+PyObject *hand_fast_no_cuda(struct frame *f)
+{
+    (void)f;
+    PyErr_SetString(PyExc_RuntimeError, "[cuda_kernel] No CUDA back-end.");
+    return NULL;
 }

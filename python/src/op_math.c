@@ -20,6 +20,29 @@ PyObject *hand_median(struct frame *f)
     FRAME_RETURN(f, mlx_median(&f->out, f->v[0].array, axes.v, axes.n, f->v[2].b, f->v[3].stream));
 }
 
+PyObject *hand_minmax(struct frame *f)
+{
+    struct array_object *out[2] = { array_alloc(), array_alloc() };
+    struct int_list axes = f->v[1].ints;
+    mlx_array a = f->v[0].array, at[2];
+    mlx_stream s = f->v[3].stream;
+    bool keep = f->v[2].b, ok = out[0] && out[1];
+    PyObject *res = NULL;
+
+    for (int k = 0; ok && k < 2; k++)
+        at[k] = mlx_array_at(&out[k]->place);
+    if (ok && f->given[1])
+        ok = error_check(mlx_min_axes(&at[0], a, axes.v, axes.n, keep, s)) &&
+             error_check(mlx_max_axes(&at[1], a, axes.v, axes.n, keep, s));
+    else if (ok)
+        ok = error_check(mlx_min(&at[0], a, keep, s)) && error_check(mlx_max(&at[1], a, keep, s));
+    if (ok)
+        res = PyTuple_Pack(2, (PyObject *)out[0], (PyObject *)out[1]);
+    Py_XDECREF((PyObject *)out[0]);
+    Py_XDECREF((PyObject *)out[1]);
+    return res;
+}
+
 typedef int (*scan_fn)(mlx_array *, const mlx_array, int, bool, bool, const mlx_stream);
 
 /* a, axis, reverse, inclusive, stream; with a dtype, if the function has one, before the stream. */

@@ -25,7 +25,7 @@ SAME_KIND(DEVICE, DEVICE);
 
 mlx_error_kind mlx_last_error_kind(void)
 {
-    return (mlx_error_kind)err_code();
+    return (mlx_error_kind)call_last_error();
 }
 
 /* ---- places ---- */

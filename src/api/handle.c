@@ -83,11 +83,19 @@ void call_set_outs(struct call *c, mlx_vector_array *res, struct arr **outs, siz
     mem_free(outs);
 }
 
+static _Thread_local enum err last_error;
+
+enum err call_last_error(void)
+{
+    return last_error;
+}
+
 int call_end(struct call *c, const char *file, int line)
 {
     arr_unref(&c->out);
     if (call_ok(c))
         return 0;
+    last_error = c->err;
     _mlx_error(file, line, "%s", err_text());
     return 1;
 }

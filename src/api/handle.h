@@ -108,6 +108,9 @@ void call_set_outs(struct call *c, mlx_vector_array *res, struct arr **outs, siz
 /* The status for "nothing there", which is not an error. */
 #define ABSENT 2
 
+/* How the last call on this thread that failed did. */
+enum err call_last_error(void);
+
 /* Ends a call that has nothing to hand over: 0, or 1 after telling the error handler. */
 int call_end(struct call *c, const char *file, int line);
 /* Moves c->out into *res. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 static _Thread_local char last_text[ERR_TEXT_MAX];
-static _Thread_local enum err last_code;
 
 enum err err_set(enum err code, const char *fmt, ...)
 {
@@ -17,18 +16,12 @@ enum err err_set(enum err code, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     memcpy(last_text, text, sizeof text);
-    last_code = code;
     return code;
 }
 
 const char *err_text(void)
 {
     return last_text;
-}
-
-enum err err_code(void)
-{
-    return last_code;
 }
 
 void err_note_take(struct err_note *note, enum err code)
@@ -46,7 +39,6 @@ enum err err_note_raise(struct err_note *note)
     if (code == ERR_OK)
         return ERR_OK;
     memcpy(last_text, note->text, sizeof last_text);
-    last_code = code;
     note->code = ERR_OK;
     note->text[0] = '\0';
     return code;

@@ -33,9 +33,6 @@ enum err err_set(enum err code, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Text of the last err_set on this thread, "" if none. Borrowed, valid until the next err_set. */
 const char *err_text(void);
 
-/* Its code, ERR_OK if there was none. */
-enum err err_code(void);
-
 /* Copies this thread's last error into note unless note already holds one (the first wins). */
 void err_note_take(struct err_note *note, enum err code);
 

@@ -224,7 +224,7 @@ static enum err check_axis(int *axis, const struct arr *logits)
 
     *axis = given < 0 ? given + logits->ndim : given;
     if (*axis < 0 || *axis >= logits->ndim)
-        return err_set(ERR_ARG, "[categorical] Invalid axis %d for logits with %d dimensions.",
+        return err_set(ERR_RANGE, "[categorical] Invalid axis %d for logits with %d dimensions.",
                        given, logits->ndim);
     return ERR_OK;
 }

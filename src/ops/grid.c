@@ -32,7 +32,7 @@ enum err ops_roll(struct arr **out, struct arr *a, struct ints shift, struct int
     for (size_t i = 0; i < axes.n; i++) {
         int32_t axis = axes.v[i] < 0 ? axes.v[i] + a->ndim : axes.v[i];
         if (axis < 0 || axis >= a->ndim)
-            err = err_set(ERR_ARG, "[roll] Invalid axis %d for array with %d dimensions.",
+            err = err_set(ERR_RANGE, "[roll] Invalid axis %d for array with %d dimensions.",
                           axes.v[i], a->ndim);
         TRY(err);
         int64_t size = a->shape[axis], by = size ? (shift.v[i] % size + size) % size : 0;

@@ -34,9 +34,10 @@ out:
 static enum err check_cross_axis(int32_t *size, const struct arr *a, int axis)
 {
     int at;
+    enum err err = shp_axis(&at, axis, a->ndim, "linalg::cross");
 
-    if (shp_axis(&at, axis, a->ndim, "linalg::cross"))
-        return ERR_RANGE;
+    if (err)
+        return err;
     *size = a->shape[at];
     if (*size < 2 || *size > 3)
         return err_set(ERR_ARG, "[linalg::cross] The specified axis must have size 2 or 3.");

@@ -30,7 +30,7 @@ enum err ops_scan(struct arr **out, struct arr *a, const struct ops_scan *v, str
     enum err err;
 
     if (a->ndim == 0 || v->axis < -a->ndim || v->axis >= a->ndim)
-        return err_set(ERR_ARG, "[%s] Axis %d is out of bounds for array with %d dimensions.",
+        return err_set(ERR_RANGE, "[%s] Axis %d is out of bounds for array with %d dimensions.",
                        scan_kind_words.word[v->kind], v->axis, a->ndim);
     TRY(shp_axis(&axis, v->axis, a->ndim, scan_kind_words.word[v->kind]));
     p.axis = axis;

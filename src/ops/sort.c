@@ -32,7 +32,7 @@ enum err op_infer_partition(struct infer_call *c)
 static enum err sort_axis(int *axis, const struct arr *a, const char *op)
 {
     if (a->ndim == 0 || *axis < -a->ndim || *axis >= a->ndim)
-        return err_set(ERR_ARG, "[%s] Received invalid axis %d for array with %d dimensions.", op,
+        return err_set(ERR_RANGE, "[%s] Received invalid axis %d for array with %d dimensions.", op,
                        *axis, a->ndim);
     *axis = *axis < 0 ? *axis + a->ndim : *axis;
     return ERR_OK;
@@ -200,7 +200,7 @@ enum err ops_median(struct arr **out, struct arr *a, const struct ops_axes *axes
     struct arr *x = NULL, *m = NULL;
     enum err err;
 
-    TRY(ops_axis_set(&set, axes->axes, a->ndim, ERR_ARG, "median"));
+    TRY(ops_axis_set(&set, axes->axes, a->ndim, ERR_RANGE, "median"));
     TRY(flatten_axes(&x, a, &set, s));
     if (x->shape[x->ndim - 1] == 0)
         err = err_set(ERR_ARG, "[median] Cannot take median along empty axis.");
