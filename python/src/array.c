@@ -206,7 +206,7 @@ static PyObject *array_mT(PyObject *self, void *closure)
     mlx_array at;
 
     (void)closure;
-    if (has_array(self) && mlx_array_ndim(array_of(self)) < 2)
+    if (array_check(self) && mlx_array_ndim(array_of(self)) < 2)
         PyErr_SetString(PyExc_ValueError,
                         "[matrix_transpose] Input array must have at least 2 dimensions.");
     if (PyErr_Occurred() || !(out = array_alloc()))
