@@ -22,6 +22,8 @@ ninja-build                ninja-build                     ninja                
 pkg-config                 pkgconf-pkg-config              pkgconf                          finds the libraries
 python3                    python3                         python                           build-time generators and checks
 python3-numpy              python3-numpy                   python-numpy                     expected values of the op tests
+python3-dev                python3-devel                   -                                headers for the Python package
+python3-pytest             python3-pytest                  python-pytest                    runs its tests
 python3-venv               -                               -                                for the package that tokenizers are compared with
 clang                      clang                           clang                            the tests with a second compiler and sanitizers
 libclang-rt-dev            compiler-rt                     compiler-rt                      sanitizers and libFuzzer

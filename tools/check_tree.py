@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOP = {
     ".ci", ".clang-format", ".clang-tidy", ".gitattributes", ".gitignore",
     "ARCHITECTURE.md", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
-    "LICENSE", "Makefile", "README.md",
+    "LICENSE", "Makefile", "README.md", "pyproject.toml",
     "bench", "cli", "cmake", "docs", "examples", "include", "models", "python", "src", "tests",
     "tools",
 }

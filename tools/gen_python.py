@@ -116,8 +116,10 @@ class Param:
         text = self.name
         if types and self.name != "self":
             text += ": " + self.stub
-        if not self.required:
-            text += (" = " if types else "=") + self.default
+        if types and not self.required:
+            text += " = " + self.default
+        elif not self.required:  # what inspect cannot know, None stands for as well
+            text += "=" + ("None" if self.kind == "DTYPE" else self.default)
         return text
 
 

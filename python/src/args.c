@@ -380,11 +380,8 @@ static bool convert_bool(struct frame *f, int i)
 {
     PyObject *o = f->slot[i];
 
-    if (o != Py_True && o != Py_False && strcmp(error_type_name(o), "bool") != 0)
-        return args_type_error(f->sig, f->sig->params[i].name, "a bool", o);
-    int v = PyObject_IsTrue(o);
-    f->v[i].b = v > 0;
-    return v >= 0;
+    f->v[i].b = o == Py_True;
+    return PyBool_Check(o) || args_type_error(f->sig, f->sig->params[i].name, "a bool", o);
 }
 
 static bool convert_stream(struct frame *f, int i)
