@@ -12,6 +12,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 complex64".split()
 
 
