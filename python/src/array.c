@@ -132,10 +132,8 @@ bool array_eval(mlx_array a)
 
     if (_mlx_array_is_available(&there, a) == 0 && there)
         return true;
-    Py_BEGIN_ALLOW_THREADS
-    rc = mlx_array_eval(a);
-    Py_END_ALLOW_THREADS
-    return error_check(rc);
+    Py_BEGIN_ALLOW_THREADS rc = mlx_array_eval(a);
+    Py_END_ALLOW_THREADS return error_check(rc);
 }
 
 /* ---- properties ---- */
@@ -199,7 +197,7 @@ ARRAY_PROPERTY(real, mlx_real)
 ARRAY_PROPERTY(imag, mlx_imag)
 ARRAY_PROPERTY(T, mlx_transpose)
 
-static PyObject *array_mT(PyObject *self, void *closure)
+static PyObject *array_transposed(PyObject *self, void *closure)
 {
     struct array_object *out;
     mlx_array at;
@@ -224,7 +222,7 @@ static PyGetSetDef properties[] = {
     { "real", array_real, NULL, "The real part.", NULL },
     { "imag", array_imag, NULL, "The imaginary part.", NULL },
     { "T", array_T, NULL, "The array with its dimensions in reverse order.", NULL },
-    { "mT", array_mT, NULL, "The array with its last two dimensions exchanged.", NULL },
+    { "mT", array_transposed, NULL, "The array with its last two dimensions exchanged.", NULL },
     { 0 },
 };
 
@@ -261,12 +259,10 @@ static const char doc[] =
     "object with a buffer, such as an array of NumPy.";
 
 static const PyType_Slot own_slots[] = {
-    { Py_tp_doc, (void *)doc },        { Py_tp_new, array_new },
-    { Py_tp_init, array_fill },        { Py_tp_dealloc, array_dealloc },
-    { Py_tp_getset, properties },      { Py_tp_members, members },
-    { Py_tp_methods, array_methods },  { Py_tp_repr, array_repr },
-    { Py_tp_str, array_repr },         { Py_tp_hash, array_hash },
-    { Py_mp_length, array_length },    { 0, NULL },
+    { Py_tp_doc, (void *)doc },       { Py_tp_new, array_new },       { Py_tp_init, array_fill },
+    { Py_tp_dealloc, array_dealloc }, { Py_tp_getset, properties },   { Py_tp_members, members },
+    { Py_tp_methods, array_methods }, { Py_tp_repr, array_repr },     { Py_tp_str, array_repr },
+    { Py_tp_hash, array_hash },       { Py_mp_length, array_length }, { 0, NULL },
 };
 
 bool array_init(PyObject *m)

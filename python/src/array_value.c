@@ -77,11 +77,8 @@ static const void *bytes_of(mlx_array a)
 
     if (!array_eval(a))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
-    Py_END_ALLOW_THREADS
-    if (!p)
-        error_raise();
+    Py_BEGIN_ALLOW_THREADS p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
+    Py_END_ALLOW_THREADS if (!p) error_raise();
     return p;
 }
 
@@ -206,8 +203,7 @@ PyObject *array_repr(PyObject *self)
 
     if (!is_array(self))
         return PyUnicode_FromString("array(not initialized)");
-    if (array_eval(array_of(self)) &&
-        error_check(mlx_array_tostring(&text, array_of(self))))
+    if (array_eval(array_of(self)) && error_check(mlx_array_tostring(&text, array_of(self))))
         res = PyUnicode_FromString(mlx_string_data(text));
     mlx_string_free(text);
     return res;
@@ -220,8 +216,7 @@ PyObject *hand_array_format(struct frame *f)
     if (is_array(self) && mlx_array_ndim(array_of(self)) > 0) {
         if (PyUnicode_Check(spec) && PyUnicode_GetLength(spec) == 0)
             return array_repr(self);
-        PyErr_SetString(PyExc_TypeError,
-                        "unsupported format string passed to mx.array.__format__");
+        PyErr_SetString(PyExc_TypeError, "unsupported format string passed to mx.array.__format__");
         return NULL;
     }
     if (!(v = array_item(self)))

@@ -350,17 +350,14 @@ PyObject *hand_synchronize(struct frame *f)
     mlx_stream s = f->v[0].stream;
     int rc;
 
-    Py_BEGIN_ALLOW_THREADS
-    rc = mlx_synchronize(s);
-    Py_END_ALLOW_THREADS
-    return error_check(rc) ? Py_NewRef(Py_None) : NULL;
+    Py_BEGIN_ALLOW_THREADS rc = mlx_synchronize(s);
+    Py_END_ALLOW_THREADS return error_check(rc) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- contexts: with mx.stream(s) ---- */
 
 struct context_object {
-    PyObject_HEAD
-    mlx_stream stream;
+    PyObject_HEAD mlx_stream stream;
     mlx_device device;     /* the default device before */
     mlx_stream old_stream; /* and the default stream of the context's device */
 };

@@ -69,8 +69,10 @@ PyObject *hand_array_namespace_info(struct frame *f)
     return res;
 }
 
-PyMODINIT_FUNC PyInit_core(void); /* found by name */
+/* NOLINTNEXTLINE(readability-identifier-naming): Python looks for this name */
+PyMODINIT_FUNC PyInit_core(void);
 
+/* NOLINTNEXTLINE(readability-identifier-naming) */
 PyMODINIT_FUNC PyInit_core(void)
 {
     static struct PyModuleDef definition = {
@@ -88,8 +90,8 @@ PyMODINIT_FUNC PyInit_core(void)
     if (!(core_module = PyModule_Create(&definition)))
         return NULL;
     if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
-        !device_init(core_module) || !print_init(core_module) || !array_init(core_module) || !add_functions() ||
-        !add_aliases() || !add_constants())
+        !device_init(core_module) || !print_init(core_module) || !array_init(core_module) ||
+        !add_functions() || !add_aliases() || !add_constants())
         Py_CLEAR(core_module);
     return core_module;
 }
