@@ -48,7 +48,7 @@ enum err shp_axis(int *out, int axis, int ndim, const char *op)
     int ax = axis < 0 ? axis + ndim : axis;
 
     if (ax < 0 || ax >= ndim)
-        return err_set(ERR_ARG, "[%s] Axis %d is out of bounds for array with %d dimensions.", op,
+        return err_set(ERR_RANGE, "[%s] Axis %d is out of bounds for array with %d dimensions.", op,
                        axis, ndim);
     *out = ax;
     return ERR_OK;

@@ -316,7 +316,7 @@ enum err ops_expand_dims(struct arr **out, struct arr *a, struct ints axes, stru
         return ops_same(out, a);
     if (axes.n > (size_t)(SHP_MAX - a->ndim))
         return err_set(ERR_ARG, "[expand_dims] Arrays have at most %d dimensions.", SHP_MAX);
-    TRY(ops_axis_set(&set, axes, a->ndim + (int)axes.n, ERR_ARG, "expand_dims"));
+    TRY(ops_axis_set(&set, axes, a->ndim + (int)axes.n, "expand_dims"));
     struct axes_params p = axes_params(&set);
     TRY(ops_make_one(out, OP_EXPAND_DIMS, &p, a, s));
 out:
@@ -339,7 +339,7 @@ enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct s
     if (axes.n == SIZE_MAX)
         ones_of(&set, a);
     else
-        TRY(ops_axis_set(&set, axes, a->ndim, ERR_ARG, "squeeze"));
+        TRY(ops_axis_set(&set, axes, a->ndim, "squeeze"));
     if (set.n == 0)
         return ops_same(out, a);
     struct axes_params p = axes_params(&set);
@@ -376,12 +376,12 @@ out:
     return err;
 }
 
-/* Axes of moveaxis and swapaxes; out of range is another error there than elsewhere. */
+/* Axes of moveaxis and swapaxes. */
 static enum err two_axes(int *x, int *y, int ndim, const char *op)
 {
-    bool bad = shp_axis(x, *x, ndim, op) || shp_axis(y, *y, ndim, op);
+    enum err err = shp_axis(x, *x, ndim, op);
 
-    return bad ? ERR_RANGE : ERR_OK;
+    return err ? err : shp_axis(y, *y, ndim, op);
 }
 
 enum err ops_moveaxis(struct arr **out, struct arr *a, int source, int destination, struct strm *s)

@@ -58,9 +58,9 @@ static void test_axes(void **state)
     assert_int_equal(axis, 0);
     assert_ok(shp_axis(&axis, 2, 3, "op"));
     assert_int_equal(axis, 2);
-    assert_fails(ERR_ARG, shp_axis(&axis, 3, 3, "op"));
-    assert_fails(ERR_ARG, shp_axis(&axis, -4, 3, "op"));
-    assert_fails(ERR_ARG, shp_axis(&axis, 0, 0, "op"));
+    assert_fails(ERR_RANGE, shp_axis(&axis, 3, 3, "op"));
+    assert_fails(ERR_RANGE, shp_axis(&axis, -4, 3, "op"));
+    assert_fails(ERR_RANGE, shp_axis(&axis, 0, 0, "op"));
     assert_int_equal(axis, 2);
 }
 
