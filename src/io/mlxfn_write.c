@@ -191,6 +191,24 @@ out:
     return err;
 }
 
+/* Everything below what is on the stack, and then that: what a node reads has its numbers first. */
+static enum err order_below(struct body *b, visits *stack)
+{
+    enum err err = ERR_OK;
+
+    while (stack->n) {
+        struct visit *v = &stack->v[stack->n - 1];
+        if (v->next < v->entry.n_in) {
+            TRY(enter(b, stack, b->arg.v[v->entry.first_arg + v->next++]));
+            continue;
+        }
+        TRY(leave(b, &v->entry));
+        stack->n--;
+    }
+out:
+    return err;
+}
+
 static enum err order(struct body *b)
 {
     visits stack = { 0 };
@@ -200,15 +218,7 @@ static enum err order(struct body *b)
         TRY(give_id(b, b->g->in.v[i]));
     for (size_t i = 0; i < b->g->out.n; i++) {
         TRY(enter(b, &stack, b->g->out.v[i]));
-        while (stack.n) {
-            struct visit *v = &stack.v[stack.n - 1];
-            if (v->next < v->entry.n_in) {
-                TRY(enter(b, &stack, b->arg.v[v->entry.first_arg + v->next++]));
-                continue;
-            }
-            TRY(leave(b, &v->entry));
-            stack.n--;
-        }
+        TRY(order_below(b, &stack));
     }
 out:
     VEC_FINI(&stack);

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Compares what run.py wrote of two packages, and prints a table by function.
+
+usage: compare.py REFERENCE OTHER
+
+Exit status 1 if something differs that `KNOWN` does not explain.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import gzip
+import json
+import re
+import sys
+
+import numpy as np
+
+# Relative and absolute tolerance by dtype; the absolute one counts in units of the largest result.
+TOLERANCE = {
+    "float32": (2e-5, 4e-6),
+    "complex64": (4e-5, 8e-6),
+    "float16": (1e-2, 1e-2),
+    "bfloat16": (4e-2, 4e-2),
+}
+
+# Where we differ on purpose: pattern of function/number/mode, what the difference looks like, why.
+KNOWN = [
+    (r".*", "reference: crash", "MLX does not survive the call"),
+]
+
+
+def load(path: str) -> dict:
+    with gzip.open(path) as file:
+        return json.load(file)
+
+
+def values(part):
+    dtype, shape, data = part
+    host = {"bfloat16": "float32", "bool": "bool"}.get(dtype, dtype)
+    return np.frombuffer(base64.b64decode(data), host).reshape(shape)
+
+
+def difference(a, b) -> str | None:
+    """What differs between two arrays, or other results."""
+    if isinstance(a, str) or isinstance(b, str):
+        return None if a == b else f"{a} instead of {b}"
+    if a[:2] != b[:2]:
+        return f"{b[0]}{b[1]} instead of {a[0]}{a[1]}"
+    x, y = values(a), values(b)
+    if a[0] not in TOLERANCE:
+        return None if np.array_equal(x, y) else f"values: {y.tolist()} instead of {x.tolist()}"
+    relative, absolute = TOLERANCE[a[0]]
+    finite = np.isfinite(x)
+    scale = float(np.abs(x[finite]).max()) if finite.any() else 0.0
+    with np.errstate(all="ignore"):
+        same = np.isclose(y, x, relative, absolute * min(scale, 1e30), equal_nan=True)
+    if same.all():
+        return None
+    at = np.unravel_index(int(np.argmin(same)), same.shape)
+    return f"value {y[at]} instead of {x[at]} at {tuple(int(i) for i in at)} of {x.shape}"
+
+
+def compare(reference, other) -> str | None:
+    broken = [isinstance(r, dict) for r in (reference, other)]
+    if broken[0] and reference["error"] == "crash":
+        return None if broken[1] and other["error"] == "crash" else "reference: crash"
+    if all(broken):
+        if reference["error"] == other["error"]:
+            return None
+        return f"{other['error']} ({other['text']}) instead of {reference['error']} ({reference['text']})"
+    if any(broken):
+        words = [f"{r['error']}: {r['text']}" if isinstance(r, dict) else "a result" for r in (other, reference)]
+        return f"{words[0]} instead of {words[1]}"
+    if len(reference) != len(other):
+        return f"{len(other)} results instead of {len(reference)}"
+    return next((d for d in map(difference, reference, other) if d), None)
+
+
+def reason(call: str, text: str) -> str | None:
+    return next((why for p, q, why in KNOWN if re.fullmatch(p, call) and re.search(q, text)), None)
+
+
+def differences(reference: dict, other: dict):
+    """For each call: its function, and a text and a reason where something differs, or None."""
+    for call, expected in reference["results"].items():
+        text = compare(expected, other["results"][call])
+        yield call, text, text and reason(call, text)
+
+
+def main() -> int:
+    reference, other = load(sys.argv[1]), load(sys.argv[2])
+    if any(reference[k] != other[k] for k in ("seed", "calls")):
+        sys.exit("not the same calls")
+    rows = collections.defaultdict(lambda: [0, 0, 0])
+    explained = collections.Counter()
+    for call, text, why in differences(reference, other):
+        row = rows[call.split("/")[0]]
+        row[0] += 1
+        if why:
+            row[1] += 1
+            explained[why] += 1
+        elif text:
+            row[2] += 1
+            print(f"{call}: {text}")
+    print("| function | calls | explained | differ |\n|---|---|---|---|")
+    for name, row in sorted(rows.items()):
+        if row[1] or row[2]:
+            print(f"| {name} |", " | ".join(map(str, row)), "|")
+    total = [sum(row[i] for row in rows.values()) for i in range(3)]
+    print("| all |", " | ".join(map(str, total)), "|")
+    for why, n in explained.most_common():
+        print(f"- {n}: {why}")
+    return 1 if total[2] or not total[0] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
