@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include "args.h"
+#include "index.h"
 
 PyTypeObject *array_type;
 
@@ -132,13 +133,15 @@ bool array_eval(mlx_array a)
 
     if (_mlx_array_is_available(&there, a) == 0 && there)
         return true;
-    Py_BEGIN_ALLOW_THREADS rc = mlx_array_eval(a);
-    Py_END_ALLOW_THREADS return error_check(rc);
+    Py_BEGIN_ALLOW_THREADS
+    rc = mlx_array_eval(a);
+    Py_END_ALLOW_THREADS
+    return error_check(rc);
 }
 
 /* ---- properties ---- */
 
-static bool has_array(PyObject *self)
+bool array_check(PyObject *self)
 {
     if (!is_array(self))
         PyErr_SetString(PyExc_ValueError, "The array was not initialized.");
@@ -148,7 +151,7 @@ static bool has_array(PyObject *self)
 static PyObject *array_shape(PyObject *self, void *closure)
 {
     (void)closure;
-    if (!has_array(self))
+    if (!array_check(self))
         return NULL;
     mlx_array a = array_of(self);
     Py_ssize_t n = (Py_ssize_t)mlx_array_ndim(a);
@@ -166,7 +169,7 @@ static PyObject *array_shape(PyObject *self, void *closure)
 static PyObject *array_dtype(PyObject *self, void *closure)
 {
     (void)closure;
-    return has_array(self) ? dtype_wrap(mlx_array_dtype(array_of(self))) : NULL;
+    return array_check(self) ? dtype_wrap(mlx_array_dtype(array_of(self))) : NULL;
 }
 
 /* name, what the library says */
@@ -174,7 +177,7 @@ static PyObject *array_dtype(PyObject *self, void *closure)
     static PyObject *array_##name(PyObject *self, void *closure)                                   \
     {                                                                                              \
         (void)closure;                                                                             \
-        return has_array(self) ? PyLong_FromSize_t(function(array_of(self))) : NULL;               \
+        return array_check(self) ? PyLong_FromSize_t(function(array_of(self))) : NULL;             \
     }
 SIZE_PROPERTY(ndim, mlx_array_ndim)
 SIZE_PROPERTY(size, mlx_array_size)
@@ -185,7 +188,7 @@ SIZE_PROPERTY(nbytes, mlx_array_nbytes)
 #define ARRAY_PROPERTY(name, op)                                                                   \
     static PyObject *array_##name(PyObject *self, void *closure)                                   \
     {                                                                                              \
-        struct array_object *out = has_array(self) ? array_alloc() : NULL;                         \
+        struct array_object *out = array_check(self) ? array_alloc() : NULL;                       \
         mlx_array at;                                                                              \
         (void)closure;                                                                             \
         if (!out)                                                                                  \
@@ -203,7 +206,7 @@ static PyObject *array_transposed(PyObject *self, void *closure)
     mlx_array at;
 
     (void)closure;
-    if (has_array(self) && mlx_array_ndim(array_of(self)) < 2)
+    if (array_check(self) && mlx_array_ndim(array_of(self)) < 2)
         PyErr_SetString(PyExc_ValueError,
                         "[matrix_transpose] Input array must have at least 2 dimensions.");
     if (PyErr_Occurred() || !(out = array_alloc()))
@@ -221,6 +224,7 @@ static PyGetSetDef properties[] = {
     { "dtype", array_dtype, NULL, "The type of the elements.", NULL },
     { "real", array_real, NULL, "The real part.", NULL },
     { "imag", array_imag, NULL, "The imaginary part.", NULL },
+    { "at", array_at, NULL, "Updates of elements: x.at[index].add(value).", NULL },
     { "T", array_T, NULL, "The array with its dimensions in reverse order.", NULL },
     { "mT", array_transposed, NULL, "The array with its last two dimensions exchanged.", NULL },
     { 0 },
@@ -230,7 +234,7 @@ static PyGetSetDef properties[] = {
 
 static Py_ssize_t array_length(PyObject *self)
 {
-    if (!has_array(self))
+    if (!array_check(self))
         return -1;
     mlx_array a = array_of(self);
     if (mlx_array_ndim(a) == 0) {

@@ -16,6 +16,9 @@ static inline bool is_array(PyObject *o)
     return is_of(o, array_type) && ((struct array_object *)o)->place.array;
 }
 
+/* The same, with the exception where it is not. */
+bool array_check(PyObject *self);
+
 /* The handle of an array object, valid while the object lives. */
 static inline mlx_array array_of(PyObject *o)
 {
@@ -47,6 +50,10 @@ bool array_eval(mlx_array a);
 bool array_init(PyObject *m);
 
 /* ---- values: array_value.c ---- */
+
+/* The elements of an array in host memory, which is evaluated for that: the address of element [0,
+ * ..., 0], not NULL even where there are no elements. NULL with an exception. */
+const void *array_bytes(mlx_array a);
 
 /* The only element as a Python number. */
 PyObject *array_item(PyObject *a);

@@ -70,15 +70,24 @@ static PyObject *number_at(const void *p, mlx_dtype t)
     return NULL;
 }
 
-/* The elements of an evaluated array; NULL with an exception if they cannot be had. */
-static const void *bytes_of(mlx_array a)
+/* So many bytes are copied from a device before other threads would have got going. */
+enum { KEEP_GIL = 1 << 16 };
+
+const void *array_bytes(mlx_array a)
 {
+    static const char nothing[16];
     const void *p = NULL;
 
     if (!array_eval(a))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
-    Py_END_ALLOW_THREADS if (!p) error_raise();
+    if (mlx_array_size(a) == 0)
+        return nothing;
+    PyThreadState *others = mlx_array_nbytes(a) > KEEP_GIL ? PyEval_SaveThread() : NULL;
+    p = mlx_array_data_uint8(a); /* the bytes, whatever they mean */
+    if (others)
+        PyEval_RestoreThread(others);
+    if (!p)
+        error_raise();
     return p;
 }
 
@@ -91,7 +100,7 @@ PyObject *array_item(PyObject *self)
                         "[convert] Only length-1 arrays can be converted to Python scalars.");
         return NULL;
     }
-    p = bytes_of(array_of(self));
+    p = array_bytes(array_of(self));
     return p ? number_at(p, mlx_array_dtype(array_of(self))) : NULL;
 }
 
@@ -130,7 +139,7 @@ PyObject *array_tolist(PyObject *self)
     a = array_of(self);
     if (mlx_array_ndim(a) == 0)
         return array_item(self);
-    if (mlx_array_size(a) && !(p = bytes_of(a)))
+    if (mlx_array_size(a) && !(p = array_bytes(a)))
         return NULL;
     struct walk w = { mlx_array_shape(a), mlx_array_strides(a), (int)mlx_array_ndim(a),
                       mlx_array_dtype(a), mlx_array_itemsize(a) };

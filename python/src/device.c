@@ -350,8 +350,10 @@ PyObject *hand_synchronize(struct frame *f)
     mlx_stream s = f->v[0].stream;
     int rc;
 
-    Py_BEGIN_ALLOW_THREADS rc = mlx_synchronize(s);
-    Py_END_ALLOW_THREADS return error_check(rc) ? Py_NewRef(Py_None) : NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = mlx_synchronize(s);
+    Py_END_ALLOW_THREADS
+    return error_check(rc) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- contexts: with mx.stream(s) ---- */

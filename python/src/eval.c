@@ -35,8 +35,10 @@ static PyObject *eval(struct frame *f, int (*run)(const mlx_vector_array))
     for (Py_ssize_t k = 0; ok && k < f->n_rest; k++)
         ok = collect(vec, f->rest[k]);
     if (ok) {
-        Py_BEGIN_ALLOW_THREADS rc = run(vec);
-        Py_END_ALLOW_THREADS ok = error_check(rc);
+        Py_BEGIN_ALLOW_THREADS
+        rc = run(vec);
+        Py_END_ALLOW_THREADS
+        ok = error_check(rc);
     }
     mlx_vector_array_free(vec);
     return ok ? Py_NewRef(Py_None) : NULL;

@@ -2,6 +2,7 @@
 #include "args.h"
 #include "device.h"
 #include "hand.h"
+#include "index.h"
 
 PyObject *core_module;
 
@@ -91,7 +92,7 @@ PyMODINIT_FUNC PyInit_core(void)
         return NULL;
     if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
         !device_init(core_module) || !print_init(core_module) || !array_init(core_module) ||
-        !add_functions() || !add_aliases() || !add_constants())
+        !index_init(core_module) || !add_functions() || !add_aliases() || !add_constants())
         Py_CLEAR(core_module);
     return core_module;
 }

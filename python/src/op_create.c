@@ -112,23 +112,3 @@ PyObject *hand_linspace(struct frame *f)
         return NULL;
     FRAME_RETURN(f, mlx_slice(&f->out, all, &first, 1, &num, 1, &step, 1, s));
 }
-
-PyObject *hand_asarray(struct frame *f)
-{
-    struct want want = { f->v[1].dtype, f->given[1] };
-    PyObject *o = f->slot[0];
-    bool copy = f->given[2] && f->v[2].b;
-
-    if (is_array(o) && !copy && (!want.given || mlx_array_dtype(array_of(o)) == want.dtype))
-        return Py_NewRef(o);
-    if (f->given[2] && !copy) {
-        PyErr_SetString(PyExc_ValueError, "[asarray] A copy is needed, and copy=False forbids it.");
-        return NULL;
-    }
-    mlx_array a = frame_temp(f);
-    if (!a.ctx || !create_array(&a, o, want))
-        return NULL;
-    if (copy && is_array(o))
-        FRAME_RETURN(f, mlx_copy(&f->out, a, (mlx_stream){ NULL }));
-    return array_wrap(a);
-}
