@@ -14,6 +14,36 @@ static bool runs(const struct be *be, enum op_id op)
                                            : be->families[op_table[op].family] != NULL;
 }
 
+static bool runs_on_cpu(enum op_id op)
+{
+    return runs(dev_backend(DEV_CPU), op);
+}
+
+static bool runs_on_gpu(enum op_id op)
+{
+    return runs(dev_backend(DEV_GPU), op);
+}
+
+static bool fuses(enum op_id op)
+{
+    return op_table[op].flags & OPF_FUSE;
+}
+
+static bool has_gradient(enum op_id op)
+{
+    return op_table[op].vjp != NULL;
+}
+
+static bool has_tangent(enum op_id op)
+{
+    return op_table[op].jvp != NULL;
+}
+
+static bool has_batch(enum op_id op)
+{
+    return op_table[op].vmap != NULL;
+}
+
 static int count_ops(const struct be *be)
 {
     int n = 0;
@@ -44,26 +74,43 @@ static void print_summary(void)
                    api_headers[i].total);
 }
 
+/* What the lists say of an op. "none" of a transform is an error in MLX's words. */
+static const struct {
+    const char *title;
+    bool (*holds)(enum op_id op);
+} columns[] = {
+    { "CPU", runs_on_cpu },       { "Vulkan", runs_on_gpu },  { "fuses", fuses },
+    { "gradient", has_gradient }, { "tangent", has_tangent }, { "batch", has_batch },
+};
+
 static void print_table(void)
 {
-    printf("%-16s %-5s %-7s %-6s\n", "op", "cpu", "vulkan", "fuses");
-    for (int op = OP_NONE + 1; op < OP_COUNT; op++)
-        printf("%-16s %-5s %-7s %-6s\n", op_name((enum op_id)op),
-               runs(dev_backend(DEV_CPU), (enum op_id)op) ? "yes" : "no",
-               runs(dev_backend(DEV_GPU), (enum op_id)op) ? "yes" : "no",
-               op_table[op].flags & OPF_FUSE ? "yes" : "-");
+    printf("%-26s", "op");
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        printf(" %-8s", columns[i].title);
+    puts("");
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        printf("%-26s", op_name((enum op_id)op));
+        for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+            printf(" %-8s", columns[i].holds((enum op_id)op) ? "yes" : "-");
+        puts("");
+    }
 }
 
 static void print_markdown(void)
 {
-    puts("# Ops\n\nEvery op of the graph and the backends that run it; written by `mlx ops "
-         "--markdown`.\n");
-    puts("| op | CPU | Vulkan | part of elementwise programs |\n|---|---|---|---|");
-    for (int op = OP_NONE + 1; op < OP_COUNT; op++)
-        printf("| %s | %s | %s | %s |\n", op_name((enum op_id)op),
-               runs(dev_backend(DEV_CPU), (enum op_id)op) ? "yes" : "no",
-               runs(dev_backend(DEV_GPU), (enum op_id)op) ? "yes" : "no",
-               op_table[op].flags & OPF_FUSE ? "yes" : "");
+    puts("# Ops\n\nEvery op of the graph: the backends that run it, whether it becomes part of "
+         "elementwise\nprograms, and which transforms it has. Written by `mlx ops --markdown`.\n");
+    printf("| op |");
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        printf(" %s |", columns[i].title);
+    puts("\n|---|---|---|---|---|---|---|");
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        printf("| %s |", op_name((enum op_id)op));
+        for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+            printf(" %s |", columns[i].holds((enum op_id)op) ? "yes" : "");
+        puts("");
+    }
 }
 
 static const struct {
@@ -85,6 +132,6 @@ int cmd_ops(int argc, char **argv)
     return args_explain(
         argc, argv,
         "usage: mlx ops [--summary | --markdown]\n\nLists every op with the backends that run "
-        "it. --summary prints the counts\nand the coverage of mlx-c, --markdown the whole list as "
-        "Markdown.\n");
+        "it and its transforms. --summary prints the\ncounts and the coverage of mlx-c, --markdown "
+        "the whole list as Markdown.\n");
 }

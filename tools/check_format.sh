@@ -7,7 +7,7 @@ format=$(tools/find_clang.sh clang-format) || exit $?
 
 options=(--dry-run --Werror)
 [ "${1:-}" = --fix ] && options=(-i)
-find src include cli bench tests examples -name '*.[ch]' -print0 |
+find src include cli bench tests examples python -name '*.[ch]' -print0 |
     xargs -0 -n 40 -P "$(nproc)" "$format" "${options[@]}" || {
     echo "not formatted (make format)"
     exit 1

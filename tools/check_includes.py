@@ -55,9 +55,10 @@ ALLOWED = {
     "cli": LIBRARY + LM + [BACKEND_H, "bench", PUBLIC],
     "bench": LIBRARY + LM + [BACKEND_H, "cli", PUBLIC],
     "examples": [PUBLIC],
+    "python": [PUBLIC],
     "tests": ["src", "bench", "cli", PUBLIC],
 }
-INCLUDE_DIRS = ("src", "include", "tests", ".")
+INCLUDE_DIRS = ("src", "include", "tests", "python/src", ".")
 VULKAN = re.compile(r"vulkan/|vk_video/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -95,7 +96,7 @@ def check_include(path, folder, bracket, name):
         return None
     target = resolve(name)
     if target is None:
-        generated = folder == "tests" or folder.startswith(VK)
+        generated = folder in ("tests", "python") or folder.startswith(VK)
         return None if generated else f'"{name}" is not relative to src/, include/ or the top folder'
     if folder_of(target) == folder or any(permits(e, target) for e in ALLOWED[folder]):
         return None
@@ -103,7 +104,7 @@ def check_include(path, folder, bracket, name):
 
 
 def main():
-    files = [p for top in ("src", "include", "cli", "bench", "examples", "tests")
+    files = [p for top in ("src", "include", "cli", "bench", "examples", "python", "tests")
              for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".c", ".h", ".def")]
     bad = 0
     for file in files:

@@ -13,5 +13,5 @@ options=(--quiet -p "$build" '--warnings-as-errors=*'
 [ "${2:-}" = all ] && options=(--quiet -p "$build")
 # Headers are seen through the files that include them.
 grep -oE '"file": "[^"]*"' "$build/compile_commands.json" | cut -d'"' -f4 | sort -u |
-    grep -E "^$PWD/(src|cli|bench|examples)/" |
+    grep -E "^$PWD/(src|cli|bench|examples|python)/" |
     xargs -n 8 -P "$(nproc)" "$tidy" "${options[@]}" 2> >(grep -vE 'warnings? generated' >&2)

@@ -319,7 +319,7 @@ class Writer:
 
     def body(self, row):
         own = "self" if row.is_method else "NULL"
-        begin = f"&{row.c_name}_sig, {own}, args, n, keywords)"
+        begin = f"&{row.c_name}_sig, &(struct passed){{ {own}, args, n, keywords }})"
         plain = f"    if (!frame_open(&f, {begin})\n        return NULL;"
         if row.hand:
             return [plain, f"    return frame_object(&f, {row.hand}(&f));"]

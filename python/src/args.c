@@ -60,24 +60,23 @@ static bool bind_keywords(struct frame *f, PyObject *const *values, PyObject *ke
     return true;
 }
 
-static bool bind(struct frame *f, PyObject *self, PyObject *const *args, Py_ssize_t n,
-                 PyObject *keywords)
+static bool bind(struct frame *f, const struct passed *p)
 {
     const struct signature *sig = f->sig;
-    int i = 0;
     Py_ssize_t taken = 0;
+    int i = 0;
 
-    if (self)
-        f->slot[i++] = self;
-    while (taken < n && i < sig->n_pos)
-        f->slot[i++] = args[taken++];
-    f->rest = args + taken;
-    f->n_rest = n - taken;
+    if (p->self)
+        f->slot[i++] = p->self;
+    while (taken < p->n && i < sig->n_pos)
+        f->slot[i++] = p->args[taken++];
+    f->rest = p->args + taken;
+    f->n_rest = p->n - taken;
     if (f->n_rest && !sig->rest)
-        return count_error(f, n);
+        return count_error(f, p->n);
     for (; i < sig->n; i++)
         f->slot[i] = NULL;
-    if (keywords && !bind_keywords(f, args + n, keywords))
+    if (p->keywords && !bind_keywords(f, p->args + p->n, p->keywords))
         return false;
     for (i = 0; i < sig->n_required; i++)
         if (!f->slot[i])
@@ -447,22 +446,21 @@ static bool convert(struct frame *f, int i)
 
 /* ---- frames ---- */
 
-bool frame_open(struct frame *f, const struct signature *sig, PyObject *self, PyObject *const *args,
-                Py_ssize_t n, PyObject *keywords)
+bool frame_open(struct frame *f, const struct signature *sig, const struct passed *p)
 {
     f->sig = sig;
     f->n_arrays = f->n_objects = f->n_vecs = f->n_blocks = f->n_numbers = 0;
     f->stream.ctx = NULL;
-    if (!bind(f, self, args, n, keywords))
+    if (!bind(f, p))
         return false;
     for (int i = 0; i < sig->n; i++) {
-        const struct param *p = &sig->params[i];
+        const struct param *param = &sig->params[i];
         PyObject *o = f->slot[i];
 
-        f->given[i] = o && (o != Py_None || !p->nullable);
+        f->given[i] = o && (o != Py_None || !param->nullable);
         if (!f->given[i]) {
-            f->v[i] = p->value;
-            f->given[i] = !o && p->has_default;
+            f->v[i] = param->value;
+            f->given[i] = !o && param->has_default;
         } else if (!convert(f, i)) {
             frame_close(f);
             return false;
@@ -485,12 +483,12 @@ void frame_close(struct frame *f)
         mlx_stream_free(f->stream);
 }
 
-struct array_object *frame_begin(struct frame *f, const struct signature *sig, PyObject *self,
-                                 PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+struct array_object *frame_begin(struct frame *f, const struct signature *sig,
+                                 const struct passed *p)
 {
     struct array_object *out;
 
-    if (!frame_open(f, sig, self, args, n, keywords))
+    if (!frame_open(f, sig, p))
         return NULL;
     out = array_alloc();
     if (out)

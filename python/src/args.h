@@ -74,7 +74,7 @@ struct signature {
 
 struct frame {
     const struct signature *sig;
-    mlx_array out; /* place of the result */
+    mlx_array out;              /* place of the result */
     PyObject *slot[MAX_PARAMS]; /* borrowed; NULL: not given */
     union value v[MAX_PARAMS];
     bool given[MAX_PARAMS]; /* neither absent nor None */
@@ -92,15 +92,22 @@ struct frame {
 
 /* ---- frames, for generated code ---- */
 
-/* The three opening functions return false with an exception set and nothing to close. self: the
- * first parameter of a method, NULL for a function. */
-bool frame_open(struct frame *f, const struct signature *sig, PyObject *self, PyObject *const *args,
-                Py_ssize_t n, PyObject *keywords);
+/* What Python calls a function with; self is the first parameter of a method, NULL for a function.
+ */
+struct passed {
+    PyObject *self;
+    PyObject *const *args;
+    Py_ssize_t n;
+    PyObject *keywords;
+};
+
+/* Binds and converts. False with an exception set, and nothing to close. */
+bool frame_open(struct frame *f, const struct signature *sig, const struct passed *p);
 void frame_close(struct frame *f);
 
 /* Opens it for a result that is one array; NULL on failure. */
-struct array_object *frame_begin(struct frame *f, const struct signature *sig, PyObject *self,
-                                 PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+struct array_object *frame_begin(struct frame *f, const struct signature *sig,
+                                 const struct passed *p);
 
 /* Ends the call: releases what the frame holds, and hands over out or the exception. */
 static inline PyObject *frame_array(struct frame *f, struct array_object *out, int rc)
@@ -133,7 +140,8 @@ static inline PyObject *frame_object(struct frame *f, PyObject *res)
 /* A list of ints in the frame: of an int where one is allowed, of a list, a tuple, a shape. name is
  * the parameter's. */
 bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *name, bool one);
-/* The ints behind the named arguments, or the one sequence there; *none if there is nothing, or None. */
+/* The ints behind the named arguments, or the one sequence there; *none if there is nothing, or
+ * None. */
 bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none);
 /* A handle in the frame for an array in between; NULL ctx with an exception set if there are too
  * many. */

@@ -200,7 +200,7 @@ ARRAY_PROPERTY(real, mlx_real)
 ARRAY_PROPERTY(imag, mlx_imag)
 ARRAY_PROPERTY(T, mlx_transpose)
 
-static PyObject *array_mT(PyObject *self, void *closure)
+static PyObject *array_transposed(PyObject *self, void *closure)
 {
     struct array_object *out;
     mlx_array at;
@@ -226,7 +226,7 @@ static PyGetSetDef properties[] = {
     { "imag", array_imag, NULL, "The imaginary part.", NULL },
     { "at", array_at, NULL, "Updates of elements: x.at[index].add(value).", NULL },
     { "T", array_T, NULL, "The array with its dimensions in reverse order.", NULL },
-    { "mT", array_mT, NULL, "The array with its last two dimensions exchanged.", NULL },
+    { "mT", array_transposed, NULL, "The array with its last two dimensions exchanged.", NULL },
     { 0 },
 };
 
@@ -263,12 +263,10 @@ static const char doc[] =
     "object with a buffer, such as an array of NumPy.";
 
 static const PyType_Slot own_slots[] = {
-    { Py_tp_doc, (void *)doc },        { Py_tp_new, array_new },
-    { Py_tp_init, array_fill },        { Py_tp_dealloc, array_dealloc },
-    { Py_tp_getset, properties },      { Py_tp_members, members },
-    { Py_tp_methods, array_methods },  { Py_tp_repr, array_repr },
-    { Py_tp_str, array_repr },         { Py_tp_hash, array_hash },
-    { Py_mp_length, array_length },    { 0, NULL },
+    { Py_tp_doc, (void *)doc },       { Py_tp_new, array_new },       { Py_tp_init, array_fill },
+    { Py_tp_dealloc, array_dealloc }, { Py_tp_getset, properties },   { Py_tp_members, members },
+    { Py_tp_methods, array_methods }, { Py_tp_repr, array_repr },     { Py_tp_str, array_repr },
+    { Py_tp_hash, array_hash },       { Py_mp_length, array_length }, { 0, NULL },
 };
 
 bool array_init(PyObject *m)

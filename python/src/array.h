@@ -4,8 +4,7 @@
 #include "core.h"
 
 struct array_object {
-    PyObject_HEAD
-    mlx_array_place place;
+    PyObject_HEAD mlx_array_place place;
     PyObject *weakrefs;
 };
 

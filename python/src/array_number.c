@@ -1,5 +1,5 @@
-/* The operators. Numbers beside an array take a dtype from it, as functions of two operands do; what
- * is neither number nor array is an error, as in MLX, and not left to the other operand. */
+/* The operators. Numbers beside an array take a dtype from it, as functions of two operands do;
+ * what is neither number nor array is an error, as in MLX, and not left to the other operand. */
 #include "array.h"
 #include "create.h"
 
@@ -85,7 +85,7 @@ static PyObject *in_place(const struct binary_op *op, PyObject *a, PyObject *b)
     X(true_divide, mlx_divide, "division", false, false)                                           \
     X(floor_divide, mlx_floor_divide, "floor division", false, false)                              \
     X(remainder, mlx_remainder, "modulus", false, false)                                           \
-    X(matrix_multiply, mlx_matmul, "matrix multiplication", false, true, true)                         \
+    X(matrix_multiply, mlx_matmul, "matrix multiplication", false, true, true)                     \
     X(and, mlx_bitwise_and, "bitwise and", true, true)                                             \
     X(or, mlx_bitwise_or, "bitwise or", true, true)                                                \
     X(xor, mlx_bitwise_xor, "bitwise xor", true, true)                                             \
@@ -191,7 +191,7 @@ const PyType_Slot array_number_slots[] = {
     { Py_nb_##name, number_##name }, { Py_nb_inplace_##name, number_inplace_##name },
     OPERATORS(SLOT)
 #undef SLOT
-    { Py_nb_power, number_power },
+        { Py_nb_power, number_power },
     { Py_nb_inplace_power, number_inplace_power },
     { Py_nb_negative, number_negative },
     { Py_nb_positive, number_positive },

@@ -212,8 +212,7 @@ PyObject *array_repr(PyObject *self)
 
     if (!is_array(self))
         return PyUnicode_FromString("array(not initialized)");
-    if (array_eval(array_of(self)) &&
-        error_check(mlx_array_tostring(&text, array_of(self))))
+    if (array_eval(array_of(self)) && error_check(mlx_array_tostring(&text, array_of(self))))
         res = PyUnicode_FromString(mlx_string_data(text));
     mlx_string_free(text);
     return res;
@@ -226,8 +225,7 @@ PyObject *hand_array_format(struct frame *f)
     if (is_array(self) && mlx_array_ndim(array_of(self)) > 0) {
         if (PyUnicode_Check(spec) && PyUnicode_GetLength(spec) == 0)
             return array_repr(self);
-        PyErr_SetString(PyExc_TypeError,
-                        "unsupported format string passed to mx.array.__format__");
+        PyErr_SetString(PyExc_TypeError, "unsupported format string passed to mx.array.__format__");
         return NULL;
     }
     if (!(v = array_item(self)))

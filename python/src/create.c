@@ -242,10 +242,10 @@ static mlx_dtype list_dtype(const struct nest *n, struct want want)
     static const mlx_dtype natural[] = { MLX_BOOL, MLX_INT32, MLX_FLOAT32, MLX_COMPLEX64 };
     mlx_dtype own = n->kind < 0 ? MLX_FLOAT32 : natural[n->kind];
 
-    if (want.given && (n->kind <= NUMBER_INT ? dtype_is_integer(want.dtype) ||
-                                                   want.dtype == MLX_FLOAT32 ||
-                                                   want.dtype == MLX_BOOL
-                                             : want.dtype == MLX_FLOAT64 && n->kind < NUMBER_COMPLEX))
+    if (want.given &&
+        (n->kind <= NUMBER_INT
+             ? dtype_is_integer(want.dtype) || want.dtype == MLX_FLOAT32 || want.dtype == MLX_BOOL
+             : want.dtype == MLX_FLOAT64 && n->kind < NUMBER_COMPLEX))
         return want.dtype;
     return own == MLX_INT32 && n->wide ? MLX_INT64 : own;
 }

@@ -359,8 +359,7 @@ PyObject *hand_synchronize(struct frame *f)
 /* ---- contexts: with mx.stream(s) ---- */
 
 struct context_object {
-    PyObject_HEAD
-    mlx_stream stream;
+    PyObject_HEAD mlx_stream stream;
     mlx_device device;     /* the default device before */
     mlx_stream old_stream; /* and the default stream of the context's device */
 };

@@ -4,14 +4,12 @@
 #include "core.h"
 
 struct device_object {
-    PyObject_HEAD
-    mlx_device_type type;
+    PyObject_HEAD mlx_device_type type;
     int index;
 };
 
 struct stream_object {
-    PyObject_HEAD
-    mlx_stream stream; /* owned */
+    PyObject_HEAD mlx_stream stream; /* owned */
 };
 
 extern PyTypeObject *device_type, *stream_type, *thread_stream_type;

@@ -7,20 +7,13 @@ static const struct dtype_row {
     const char *name;
     const char *attribute; /* in mlx.core, where it differs */
 } rows[DTYPE_COUNT] = {
-    [MLX_BOOL] = { "bool", "bool_" },
-    [MLX_UINT8] = { "uint8", NULL },
-    [MLX_UINT16] = { "uint16", NULL },
-    [MLX_UINT32] = { "uint32", NULL },
-    [MLX_UINT64] = { "uint64", NULL },
-    [MLX_INT8] = { "int8", NULL },
-    [MLX_INT16] = { "int16", NULL },
-    [MLX_INT32] = { "int32", NULL },
-    [MLX_INT64] = { "int64", NULL },
-    [MLX_FLOAT16] = { "float16", NULL },
-    [MLX_FLOAT32] = { "float32", NULL },
-    [MLX_FLOAT64] = { "float64", NULL },
-    [MLX_BFLOAT16] = { "bfloat16", NULL },
-    [MLX_COMPLEX64] = { "complex64", NULL },
+    [MLX_BOOL] = { "bool", "bool_" },      [MLX_UINT8] = { "uint8", NULL },
+    [MLX_UINT16] = { "uint16", NULL },     [MLX_UINT32] = { "uint32", NULL },
+    [MLX_UINT64] = { "uint64", NULL },     [MLX_INT8] = { "int8", NULL },
+    [MLX_INT16] = { "int16", NULL },       [MLX_INT32] = { "int32", NULL },
+    [MLX_INT64] = { "int64", NULL },       [MLX_FLOAT16] = { "float16", NULL },
+    [MLX_FLOAT32] = { "float32", NULL },   [MLX_FLOAT64] = { "float64", NULL },
+    [MLX_BFLOAT16] = { "bfloat16", NULL }, [MLX_COMPLEX64] = { "complex64", NULL },
 };
 
 static PyObject *objects[DTYPE_COUNT];

@@ -4,8 +4,7 @@
 #include "core.h"
 
 struct dtype_object {
-    PyObject_HEAD
-    mlx_dtype value;
+    PyObject_HEAD mlx_dtype value;
 };
 
 extern PyTypeObject *dtype_type;

@@ -44,10 +44,14 @@ static const struct {
     const char *name;
     int parent;
 } categories[CATEGORY_COUNT] = {
-    [COMPLEX] = { "complexfloating", INEXACT },  [FLOATING] = { "floating", INEXACT },
-    [INEXACT] = { "inexact", NUMBER },           [SIGNED] = { "signedinteger", INTEGER },
-    [UNSIGNED] = { "unsignedinteger", INTEGER }, [INTEGER] = { "integer", NUMBER },
-    [NUMBER] = { "number", GENERIC },            [GENERIC] = { "generic", GENERIC },
+    [COMPLEX] = { "complexfloating", INEXACT },
+    [FLOATING] = { "floating", INEXACT },
+    [INEXACT] = { "inexact", NUMBER },
+    [SIGNED] = { "signedinteger", INTEGER },
+    [UNSIGNED] = { "unsignedinteger", INTEGER },
+    [INTEGER] = { "integer", NUMBER },
+    [NUMBER] = { "number", GENERIC },
+    [GENERIC] = { "generic", GENERIC },
 };
 static PyObject *category_objects[CATEGORY_COUNT];
 
@@ -90,24 +94,25 @@ PyObject *hand_issubdtype(struct frame *f)
     return PyBool_FromLong(is_part_of(part < 0 ? category_of(dtype_of(a)) : part, whole));
 }
 
-/* Whether t is of a kind that a dtype or a text names; -1 with an exception set if it is neither. */
+/* Whether t is of a kind that a dtype or a text names; -1 with an exception set if it is neither.
+ */
 static int is_kind(mlx_dtype t, PyObject *kind)
 {
     static const struct {
         const char *text;
         int category;
     } kinds[] = {
-        { "signed integer", SIGNED },      { "unsigned integer", UNSIGNED },
-        { "integral", INTEGER },           { "real floating", FLOATING },
-        { "complex floating", COMPLEX },   { "numeric", NUMBER },
+        { "signed integer", SIGNED },  { "unsigned integer", UNSIGNED }, { "integral", INTEGER },
+        { "real floating", FLOATING }, { "complex floating", COMPLEX },  { "numeric", NUMBER },
     };
     const char *text;
 
     if (is_dtype(kind))
         return dtype_of(kind) == t;
     if (!PyUnicode_Check(kind)) {
-        PyErr_SetString(PyExc_ValueError, "[isdtype] `kind` must be a dtype, a string, or a tuple of "
-                                          "dtypes and strings.");
+        PyErr_SetString(PyExc_ValueError,
+                        "[isdtype] `kind` must be a dtype, a string, or a tuple of "
+                        "dtypes and strings.");
         return -1;
     }
     if (!(text = PyUnicode_AsUTF8AndSize(kind, NULL)))
@@ -160,8 +165,7 @@ PyObject *hand_result_type(struct frame *f)
     mlx_dtype t = MLX_BOOL, next;
 
     if (f->n_rest == 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "[result_type] At least one array or dtype is required.");
+        PyErr_SetString(PyExc_ValueError, "[result_type] At least one array or dtype is required.");
         return NULL;
     }
     for (Py_ssize_t k = 0; k < f->n_rest; k++) {
@@ -175,8 +179,7 @@ PyObject *hand_result_type(struct frame *f)
 /* ---- limits ---- */
 
 struct info_object {
-    PyObject_HEAD
-    mlx_dtype dtype;
+    PyObject_HEAD mlx_dtype dtype;
 };
 
 /* bits, largest, distance from 1 to the next number, smallest normal number */
@@ -287,9 +290,9 @@ static PyObject *info_repr(PyObject *self)
     }
     min = iinfo_get(self, NULL);
     max = iinfo_get(self, self);
-    res = min && max ? PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%s)", min, max,
-                                            dtype_name(t))
-                     : NULL;
+    res = min && max
+              ? PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%s)", min, max, dtype_name(t))
+              : NULL;
     Py_XDECREF(min);
     Py_XDECREF(max);
     return res;

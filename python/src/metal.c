@@ -1,5 +1,5 @@
-/* What belongs to Metal and CUDA: their modules, whose functions moved to mlx.core long ago, and kernels
- * in their languages. */
+/* What belongs to Metal and CUDA: their modules, whose functions moved to mlx.core long ago, and
+ * kernels in their languages. */
 #include "args.h"
 #include "hand.h"
 

@@ -70,8 +70,10 @@ PyObject *hand_array_namespace_info(struct frame *f)
     return res;
 }
 
-PyMODINIT_FUNC PyInit_core(void); /* found by name */
+/* NOLINTNEXTLINE(readability-identifier-naming): Python looks for this name */
+PyMODINIT_FUNC PyInit_core(void);
 
+/* NOLINTNEXTLINE(readability-identifier-naming) */
 PyMODINIT_FUNC PyInit_core(void)
 {
     static struct PyModuleDef definition = {

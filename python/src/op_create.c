@@ -1,4 +1,5 @@
-/* Functions by hand: new arrays. The parameters are those of functions/create.def, by their numbers. */
+/* Functions by hand: new arrays. The parameters are those of functions/create.def, by their
+ * numbers. */
 #include "args.h"
 #include "hand.h"
 

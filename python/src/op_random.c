@@ -70,9 +70,9 @@ PyObject *hand_random_normal(struct frame *f)
     if ((f->given[2] && !frame_to_array(f, &loc, f->slot[2], WANT(f->v[1].dtype))) ||
         (f->given[3] && !frame_to_array(f, &scale, f->slot[3], WANT(f->v[1].dtype))))
         return NULL;
-    FRAME_RETURN(f, mlx_random_normal_broadcast(&f->out, f->v[0].ints.v, f->v[0].ints.n,
-                                                f->v[1].dtype, loc, scale, f->v[4].array,
-                                                f->v[5].stream));
+    FRAME_RETURN(f,
+                 mlx_random_normal_broadcast(&f->out, f->v[0].ints.v, f->v[0].ints.n, f->v[1].dtype,
+                                             loc, scale, f->v[4].array, f->v[5].stream));
 }
 
 PyObject *hand_random_bernoulli(struct frame *f)
@@ -84,8 +84,8 @@ PyObject *hand_random_bernoulli(struct frame *f)
         return NULL;
     if (!f->given[1])
         shape = (struct int_list){ mlx_array_shape(p), mlx_array_ndim(p) };
-    FRAME_RETURN(f, mlx_random_bernoulli(&f->out, p, shape.v, shape.n, f->v[2].array,
-                                         f->v[3].stream));
+    FRAME_RETURN(f,
+                 mlx_random_bernoulli(&f->out, p, shape.v, shape.n, f->v[2].array, f->v[3].stream));
 }
 
 /* The shape of two arrays that broadcast. */
@@ -124,7 +124,8 @@ PyObject *hand_random_categorical(struct frame *f)
         return NULL;
     }
     if (f->given[2])
-        FRAME_RETURN(f, mlx_random_categorical_shape(&f->out, logits, axis, shape.v, shape.n, key, s));
+        FRAME_RETURN(f,
+                     mlx_random_categorical_shape(&f->out, logits, axis, shape.v, shape.n, key, s));
     FRAME_RETURN(f, f->given[3] ? mlx_random_categorical_num_samples(&f->out, logits, axis,
                                                                      f->v[3].i, key, s)
                                 : mlx_random_categorical(&f->out, logits, axis, key, s));

@@ -1,5 +1,5 @@
-/* Functions by hand: shapes, and lists of arrays. The parameters are those of functions/shape.def, by
- * their numbers. */
+/* Functions by hand: shapes, and lists of arrays. The parameters are those of functions/shape.def,
+ * by their numbers. */
 #include "args.h"
 #include "hand.h"
 
@@ -132,7 +132,8 @@ PyObject *hand_split(struct frame *f)
     return finish(out, rc, false);
 }
 
-/* The shapes that two have together, at the end of out; false with an exception if there is none. */
+/* The shapes that two have together, at the end of out; false with an exception if there is none.
+ */
 static bool broadcast(struct int_list *a, const struct int_list *b, int *out)
 {
     size_t n = a->n > b->n ? a->n : b->n;
@@ -141,9 +142,9 @@ static bool broadcast(struct int_list *a, const struct int_list *b, int *out)
         int x = i <= a->n ? a->v[a->n - i] : 1, y = i <= b->n ? b->v[b->n - i] : 1;
 
         if (x != y && x != 1 && y != 1) {
-            PyErr_Format(PyExc_ValueError,
-                         "[broadcast_shapes] Shapes with %d and %d in one place cannot be broadcast.",
-                         x, y);
+            PyErr_Format(
+                PyExc_ValueError,
+                "[broadcast_shapes] Shapes with %d and %d in one place cannot be broadcast.", x, y);
             return false;
         }
         out[n - i] = x == 1 ? y : x;
@@ -213,8 +214,8 @@ PyObject *hand_as_strided(struct frame *f)
         if (PyErr_Occurred())
             return NULL;
     }
-    FRAME_RETURN(f, mlx_as_strided(&f->out, a, shape.v, shape.n, strides, n, f->v[3].size,
-                                   f->v[4].stream));
+    FRAME_RETURN(
+        f, mlx_as_strided(&f->out, a, shape.v, shape.n, strides, n, f->v[3].size, f->v[4].stream));
 }
 
 /* ---- padding ---- */
@@ -252,8 +253,7 @@ PyObject *hand_pad(struct frame *f)
         return NULL;
     }
     for (size_t i = 0; i < ndim; i++) {
-        if (i < (size_t)n &&
-            !pad_pair(f, each ? list_item(width, (Py_ssize_t)i) : width, pair))
+        if (i < (size_t)n && !pad_pair(f, each ? list_item(width, (Py_ssize_t)i) : width, pair))
             return NULL;
         axes[i] = (int)i;
         low[i] = pair[0];

@@ -3,13 +3,11 @@
 #include "hand.h"
 
 struct options_object {
-    PyObject_HEAD
-    int precision;
+    PyObject_HEAD int precision;
 };
 
 struct context_object {
-    PyObject_HEAD
-    int wanted, before;
+    PyObject_HEAD int wanted, before;
 };
 
 static PyTypeObject *options_type, *context_type;

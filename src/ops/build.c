@@ -114,8 +114,7 @@ static enum err axis_insert(struct axis_set *set, int32_t axis, const char *op)
     return ERR_OK;
 }
 
-enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
-                      const char *op)
+enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, const char *op)
 {
     enum err err = ERR_OK;
 
@@ -127,8 +126,7 @@ enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err
     }
     for (size_t i = 0; i < axes.n; i++) {
         int axis;
-        if (shp_axis(&axis, axes.v[i], ndim, op))
-            return code;
+        TRY(shp_axis(&axis, axes.v[i], ndim, op));
         TRY(axis_insert(out, axis, op));
     }
 out:

@@ -118,8 +118,7 @@ struct axis_set {
     int n;
     int32_t axis[SHP_MAX];
 };
-MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, enum err code,
-                                 const char *op);
+MUST_CHECK enum err ops_axis_set(struct axis_set *out, struct ints axes, int ndim, const char *op);
 
 /* Normalised axes in the caller's order, without duplicates. */
 MUST_CHECK enum err ops_axis_list(struct axes_params *out, struct ints axes, int ndim,

@@ -218,17 +218,6 @@ static enum err draw(struct arr **out, const struct draw *d, struct strm *s)
 
 /* ---- */
 
-static enum err check_axis(int *axis, const struct arr *logits)
-{
-    int given = *axis;
-
-    *axis = given < 0 ? given + logits->ndim : given;
-    if (*axis < 0 || *axis >= logits->ndim)
-        return err_set(ERR_RANGE, "[categorical] Invalid axis %d for logits with %d dimensions.",
-                       given, logits->ndim);
-    return ERR_OK;
-}
-
 /* The shape of a without the axis. */
 static struct shp without(const struct arr *a, int axis)
 {
@@ -243,7 +232,7 @@ static struct shp without(const struct arr *a, int axis)
 enum err ops_random_categorical(struct arr **out, struct arr *logits, int axis, struct arr *key,
                                 struct strm *s)
 {
-    enum err err = check_axis(&axis, logits);
+    enum err err = shp_axis(&axis, axis, logits->ndim, "categorical");
 
     if (err)
         return err;
@@ -257,7 +246,7 @@ enum err ops_random_categorical_shape(struct arr **out, struct arr *logits, int 
     struct shp shape, common;
     enum err err;
 
-    TRY(check_axis(&axis, logits));
+    TRY(shp_axis(&axis, axis, logits->ndim, "categorical"));
     TRY(shp_make(&shape, r->shape.v, r->shape.n, "categorical"));
     struct shp reduced = without(logits, axis);
     TRY(shp_broadcast(&common, &shape, &reduced, "categorical"));
@@ -277,7 +266,7 @@ enum err ops_random_categorical_samples(struct arr **out, struct arr *logits, in
     struct arr *x = NULL;
     enum err err;
 
-    TRY(check_axis(&axis, logits));
+    TRY(shp_axis(&axis, axis, logits->ndim, "categorical"));
     if (v->n < 0)
         return err_set(ERR_ARG, "[categorical] The number of samples must not be negative.");
     TRY(ops_expand_dims(&x, logits, (struct ints){ &(int32_t){ -1 }, 1 }, s));

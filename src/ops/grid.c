@@ -30,11 +30,8 @@ enum err ops_roll(struct arr **out, struct arr *a, struct ints shift, struct int
                       shift.n, axes.n);
     TRY(err);
     for (size_t i = 0; i < axes.n; i++) {
-        int32_t axis = axes.v[i] < 0 ? axes.v[i] + a->ndim : axes.v[i];
-        if (axis < 0 || axis >= a->ndim)
-            err = err_set(ERR_RANGE, "[roll] Invalid axis %d for array with %d dimensions.",
-                          axes.v[i], a->ndim);
-        TRY(err);
+        int axis;
+        TRY(shp_axis(&axis, axes.v[i], a->ndim, "roll"));
         int64_t size = a->shape[axis], by = size ? (shift.v[i] % size + size) % size : 0;
         if (by)
             TRY(swap_parts(&x, axis, (int32_t)(size - by), s));

@@ -33,15 +33,15 @@ out:
 
 static enum err check_cross_axis(int32_t *size, const struct arr *a, int axis)
 {
+    enum err err;
     int at;
-    enum err err = shp_axis(&at, axis, a->ndim, "linalg::cross");
 
-    if (err)
-        return err;
+    TRY(shp_axis(&at, axis, a->ndim, "linalg::cross"));
     *size = a->shape[at];
     if (*size < 2 || *size > 3)
-        return err_set(ERR_ARG, "[linalg::cross] The specified axis must have size 2 or 3.");
-    return ERR_OK;
+        err = err_set(ERR_ARG, "[linalg::cross] The specified axis must have size 2 or 3.");
+out:
+    return err;
 }
 
 /* The common shape of a and b but for the axis, which is put in its place there. */

@@ -70,7 +70,7 @@ enum err ops_reduce(struct arr **out, enum reduce_kind kind, struct arr *a,
     struct arr *r = NULL;
     enum err err;
 
-    TRY(ops_axis_set(&set, x->axes, a->ndim, ERR_RANGE, rules[kind].name));
+    TRY(ops_axis_set(&set, x->axes, a->ndim, rules[kind].name));
     if (set.n == 0 && op_reduce_dtype(kind, DT_FLOAT32) != DT_BOOL)
         return ops_same(out, a);
     if (is_noop(a, &set)) {
@@ -124,7 +124,7 @@ enum err ops_arg_reduce(struct arr **out, bool is_max, struct arr *a, const stru
         return err_set(ERR_ARG, "[%s] Cannot %s reduce zero size array.", name, name);
     if (x->axes.n == SIZE_MAX)
         return arg_reduce_flat(out, is_max, a, x->keepdims, s);
-    TRY(ops_axis_set(&set, x->axes, a->ndim, ERR_RANGE, name));
+    TRY(ops_axis_set(&set, x->axes, a->ndim, name));
     TRY(arg_reduce_axis(&r, is_max, a, set.axis[0], s));
     err = drop_axes(out, r, &set, x, s);
 out:

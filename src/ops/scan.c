@@ -29,9 +29,6 @@ enum err ops_scan(struct arr **out, struct arr *a, const struct ops_scan *v, str
     int axis;
     enum err err;
 
-    if (a->ndim == 0 || v->axis < -a->ndim || v->axis >= a->ndim)
-        return err_set(ERR_RANGE, "[%s] Axis %d is out of bounds for array with %d dimensions.",
-                       scan_kind_words.word[v->kind], v->axis, a->ndim);
     TRY(shp_axis(&axis, v->axis, a->ndim, scan_kind_words.word[v->kind]));
     p.axis = axis;
     /* Bools are scanned as numbers, whose identities are true or false again. */

@@ -29,18 +29,9 @@ enum err op_infer_partition(struct infer_call *c)
     return infer_sorted(c, p->axis, c->op == OP_ARG_PARTITION);
 }
 
-static enum err sort_axis(int *axis, const struct arr *a, const char *op)
-{
-    if (a->ndim == 0 || *axis < -a->ndim || *axis >= a->ndim)
-        return err_set(ERR_RANGE, "[%s] Received invalid axis %d for array with %d dimensions.", op,
-                       *axis, a->ndim);
-    *axis = *axis < 0 ? *axis + a->ndim : *axis;
-    return ERR_OK;
-}
-
 static enum err sorted(struct arr **out, enum op_id op, struct arr *a, int axis, struct strm *s)
 {
-    enum err err = sort_axis(&axis, a, op == OP_ARG_SORT ? "argsort" : "sort");
+    enum err err = shp_axis(&axis, axis, a->ndim, op == OP_ARG_SORT ? "argsort" : "sort");
 
     return err ? err : ops_make_one(out, op, &(struct axis_params){ axis }, a, s);
 }
@@ -62,7 +53,7 @@ static enum err partitioned(struct arr **out, enum op_id op, struct arr *a,
     struct shp shape;
     enum err err;
 
-    TRY(sort_axis(&p.axis, a, name));
+    TRY(shp_axis(&p.axis, p.axis, a->ndim, name));
     int32_t size = a->shape[p.axis], kth = p.kth;
     p.kth = kth < 0 ? kth + size : kth;
     arr_shape(&shape, a);
@@ -92,7 +83,7 @@ enum err ops_topk(struct arr **out, struct arr *a, int k, int axis, struct strm 
     struct shp shape;
     enum err err;
 
-    TRY(sort_axis(&axis, a, "topk"));
+    TRY(shp_axis(&axis, axis, a->ndim, "topk"));
     arr_shape(&shape, a);
     if (k < 0 || k > shape.d[axis])
         return err_set(ERR_ARG,
@@ -200,7 +191,7 @@ enum err ops_median(struct arr **out, struct arr *a, const struct ops_axes *axes
     struct arr *x = NULL, *m = NULL;
     enum err err;
 
-    TRY(ops_axis_set(&set, axes->axes, a->ndim, ERR_RANGE, "median"));
+    TRY(ops_axis_set(&set, axes->axes, a->ndim, "median"));
     TRY(flatten_axes(&x, a, &set, s));
     if (x->shape[x->ndim - 1] == 0)
         err = err_set(ERR_ARG, "[median] Cannot take median along empty axis.");

@@ -316,7 +316,7 @@ enum err ops_expand_dims(struct arr **out, struct arr *a, struct ints axes, stru
         return ops_same(out, a);
     if (axes.n > (size_t)(SHP_MAX - a->ndim))
         return err_set(ERR_ARG, "[expand_dims] Arrays have at most %d dimensions.", SHP_MAX);
-    TRY(ops_axis_set(&set, axes, a->ndim + (int)axes.n, ERR_RANGE, "expand_dims"));
+    TRY(ops_axis_set(&set, axes, a->ndim + (int)axes.n, "expand_dims"));
     struct axes_params p = axes_params(&set);
     TRY(ops_make_one(out, OP_EXPAND_DIMS, &p, a, s));
 out:
@@ -339,7 +339,7 @@ enum err ops_squeeze(struct arr **out, struct arr *a, struct ints axes, struct s
     if (axes.n == SIZE_MAX)
         ones_of(&set, a);
     else
-        TRY(ops_axis_set(&set, axes, a->ndim, ERR_RANGE, "squeeze"));
+        TRY(ops_axis_set(&set, axes, a->ndim, "squeeze"));
     if (set.n == 0)
         return ops_same(out, a);
     struct axes_params p = axes_params(&set);

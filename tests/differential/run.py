@@ -4,7 +4,7 @@
 usage: run.py OUTPUT [--seed S] [--calls N] [--functions NAME,...] [--device cpu|gpu]
 
 Run it once with the interpreter that has MLX and once with the one that has the package under test;
-compare.py reads both. A function's calls run in a process of their own, so that a crash is a result.
+compare.py reads both. Calls run in a process of their own, so that a crash is a result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import base64
 import gzip
 import json
-import os
 import subprocess
 import sys
 
@@ -96,43 +95,36 @@ def as_data(mx, np, x):
     return [dtype, list(host.shape), base64.b64encode(host.tobytes()).decode()]
 
 
-def worker(names, seed: int, first: int, calls: int) -> None:
-    """One line of JSON for each call."""
+def worker(calls, seed: int, device: str) -> None:
+    """Two lines of JSON for each call: which it is, and what came of it."""
     import mlx.core as mx
     import numpy as np
 
-    if os.environ.get("DEVICE"):
-        mx.set_default_device(getattr(mx, os.environ["DEVICE"]))
-    for number in range(first, calls):
-        for name in names:
-            mode, args, kwargs, d = drawn(seed, name, number)
-            print(json.dumps([number, name, mode]), flush=True)
-            try:
-                result = [as_data(mx, np, x) for x in call(mx, np, name, mode, args, kwargs, d)]
-            except Exception as error:  # whatever it raises is the result
-                result = {"error": type(error).__name__, "text": str(error)[:200]}
-            print(json.dumps(result), flush=True)
+    mx.set_default_device(getattr(mx, device))
+    for name, number in calls:
+        mode, args, kwargs, d = drawn(seed, name, number)
+        print(f'"{name}/{number}/{mode}"', flush=True)
+        try:
+            result = [as_data(mx, np, x) for x in call(mx, np, name, mode, args, kwargs, d)]
+        except Exception as error:  # whatever it raises is the result
+            result = {"error": type(error).__name__, "text": str(error)[:200]}
+        print(json.dumps(result), flush=True)
 
 
-def results_of(name: str, options) -> dict:
-    """What the calls of one function gave; a process that dies is started again behind its call."""
-    results, first = {}, 0
-    while first < options.calls:
-        command = [sys.executable, __file__, "", "--seed", str(options.seed), "--worker", str(first)]
-        command += ["--calls", str(options.calls), "--functions", name]
-        env = dict(os.environ, DEVICE=options.device)
-        run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        lines = run.stdout.splitlines()
-        for head, result in zip(lines[::2], lines[1::2]):
-            number, _, mode = json.loads(head)
-            results[f"{name}/{number}/{mode}"] = json.loads(result)
-        if len(lines) % 2 == 0:
-            if run.returncode and not lines:
-                sys.exit(run.stderr)
-            break
-        number, _, mode = json.loads(lines[-1])
-        results[f"{name}/{number}/{mode}"] = {"error": "crash", "text": str(run.returncode)}
-        first = number + 1
+def run(names, seed: int, calls: int, device: str) -> dict:
+    """What the calls gave; a process that dies is started again behind the call that it died of."""
+    results, done = {}, 0
+    while done < len(names) * calls:
+        command = [sys.executable, __file__, "-", "--seed", str(seed), "--calls", str(calls)]
+        command += ["--functions", ",".join(names), "--device", device, "--worker", str(done)]
+        child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        lines = [json.loads(line) for line in child.stdout.splitlines()]
+        if len(lines) % 2:
+            lines.append({"error": "crash", "text": str(child.returncode)})
+        if not lines:
+            sys.exit("the package cannot be imported")
+        results.update(zip(lines[::2], lines[1::2]))
+        done += len(lines) // 2
     return results
 
 
@@ -141,20 +133,20 @@ def main() -> None:
     parser.add_argument("output")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=20, help="of each function")
-    parser.add_argument("--functions", default="")
+    parser.add_argument("--functions", default=",".join(sorted(ROWS)))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    names = options.functions.split(",") if options.functions else sorted(ROWS)
+    names = options.functions.split(",")
     if options.worker is not None:
-        worker(names, options.seed, options.worker, options.calls)
+        calls = [(name, number) for name in names for number in range(options.calls)]
+        worker(calls[options.worker :], options.seed, options.device)
         return
-    results = {"seed": options.seed, "calls": options.calls, "results": {}}
-    for name in names:
-        results["results"].update(results_of(name, options))
+    results = run(names, options.seed, options.calls, options.device)
+    data = {"seed": options.seed, "calls": options.calls, "results": results}
     with gzip.GzipFile(options.output, "wb", mtime=0) as file:
-        file.write(json.dumps(results, separators=(",", ":")).encode())
-    print(len(results["results"]), "calls")
+        file.write(json.dumps(data, separators=(",", ":")).encode())
+    print(len(results), "calls")
 
 
 if __name__ == "__main__":

@@ -34,8 +34,9 @@ typedef enum mlx_error_kind_ {
 } mlx_error_kind;
 mlx_error_kind mlx_last_error_kind(void);
 
-/* How floating point numbers are written in texts of arrays: with so many digits behind the point, at
- * most 512, or, with -1, the default, in the shortest form of six digits. Thread-safety: safe. */
+/* How floating point numbers are written in texts of arrays: with so many digits behind the point,
+ * at most 512, or, with -1, the default, in the shortest form of six digits. Thread-safety: safe.
+ */
 int mlx_get_print_precision(int *digits);
 int mlx_set_print_precision(int digits);
 
