@@ -64,13 +64,24 @@ static PyObject *binary(const struct binary_op *op, PyObject *a, PyObject *b)
     return res;
 }
 
+/* Division is the one operator that MLX does not let turn integers into floats. */
+static bool keeps_dtype(const struct binary_op *op, mlx_array a)
+{
+    mlx_dtype t = mlx_array_dtype(a);
+
+    if (op->call != mlx_divide || dtype_is_float(t) || t == MLX_COMPLEX64)
+        return true;
+    PyErr_SetString(PyExc_ValueError, "In place division cannot cast to non-floating point type.");
+    return false;
+}
+
 /* The object itself gets the result; arrays that shared its values keep them. */
 static PyObject *in_place(const struct binary_op *op, PyObject *a, PyObject *b)
 {
     PyObject *const o[2] = { a, b };
     mlx_array_place room = { NULL };
     mlx_array in[2];
-    bool ok = operands(op, in, &room, o) &&
+    bool ok = operands(op, in, &room, o) && keeps_dtype(op, in[0]) &&
               error_check(op->call(&(mlx_array){ in[0].ctx }, in[0], in[1], (mlx_stream){ NULL }));
 
     mlx_array_place_clear(&room);
