@@ -380,3 +380,27 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_an_object_changes_while_others_read_it():
+    """What a thread reads is one array or the other, whole."""
+    ours, stop, wrong = mx.zeros((1 << 15,), dtype=mx.int32), [], []
+
+    def read(how):
+        while not stop:
+            seen = how(ours)
+            if len(set(seen)) != 1:
+                wrong.append(seen)
+
+    ways = (lambda a: a.tolist(), lambda a: memoryview(a).tolist(), lambda a: np.asarray(a).tolist(),
+            lambda a: [a[0].item()], lambda a: np.from_dlpack(a).tolist(), lambda a: [str(a[3])])
+    threads = [threading.Thread(target=read, args=(how,)) for how in ways]
+    for t in threads:
+        t.start()
+    for k in range(200):
+        ours[...] = mx.full((1 << 15,), k, dtype=mx.int32)
+        ours += 1
+    stop.append(True)
+    for t in threads:
+        t.join()
+    assert not wrong
