@@ -170,6 +170,7 @@ def test_buffers_out():
     assert memoryview(ours.T).strides == (2, 8, 24)
     assert memoryview(ours[::-1]).strides == (-24, 8, 2)
     assert bytes(ours[:, 1, ::2]) == bytes(np.array(ours)[:, 1, ::2])
+    assert bytes(mx.array(3)) == b"\3\0\0\0" and bytes(mx.array(True)) == b"\1"
     assert memoryview(mx.array([1], dtype=mx.bfloat16)).format == "bfloat16"
     assert memoryview(mx.zeros((0, 3))).shape == (0, 3)
     assert np.asarray(mx.zeros((0, 3))).shape == (0, 3)
