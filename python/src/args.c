@@ -70,6 +70,7 @@ static bool bind(struct frame *f, const struct passed *p)
         f->slot[i++] = p->self;
     while (taken < p->n && i < sig->n_pos)
         f->slot[i++] = p->args[taken++];
+    f->n_by_position = (uint8_t)i;
     f->rest = p->args + taken;
     f->n_rest = p->n - taken;
     if (f->n_rest && !sig->rest)
@@ -103,7 +104,9 @@ bool int_from(PyObject *o, int *out)
     if (v == -1 && PyErr_Occurred())
         return false;
     if (overflow || v != (int)v) {
-        PyErr_SetString(PyExc_OverflowError, "An integer does not fit 32 bits.");
+        PyErr_Format(PyExc_OverflowError,
+                     "Integer value %S is outside the supported range [-2147483648, 2147483647].",
+                     o);
         return false;
     }
     *out = (int)v;
@@ -160,6 +163,16 @@ bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *
     }
     *out = (struct int_list){ v, (size_t)n };
     return true;
+}
+
+bool frame_repeat(struct frame *f, struct int_list *out, int v, size_t n)
+{
+    int *all = frame_numbers(f, n);
+
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = v;
+    *out = (struct int_list){ all, n };
+    return all != NULL;
 }
 
 bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none)

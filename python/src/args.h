@@ -78,6 +78,7 @@ struct frame {
     PyObject *slot[MAX_PARAMS]; /* borrowed; NULL: not given */
     union value v[MAX_PARAMS];
     bool given[MAX_PARAMS]; /* neither absent nor None */
+    uint8_t n_by_position;
     PyObject *const *rest;
     Py_ssize_t n_rest;
     /* What closing the frame releases. */
@@ -140,6 +141,8 @@ static inline PyObject *frame_object(struct frame *f, PyObject *res)
 /* A list of ints in the frame: of an int where one is allowed, of a list, a tuple, a shape. name is
  * the parameter's. */
 bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *name, bool one);
+/* n times v, in the frame. */
+bool frame_repeat(struct frame *f, struct int_list *out, int v, size_t n);
 /* The ints behind the named arguments, or the one sequence there; *none if there is nothing, or
  * None. */
 bool frame_rest_ints(struct frame *f, struct int_list *out, const char *name, bool *none);

@@ -14,25 +14,27 @@ struct binary_op {
     bool arrays_only; /* numbers are refused */
 };
 
-static bool refuse(const struct binary_op *op, PyObject *other)
+static bool refuse(const struct binary_op *op, PyObject *other, const char *where)
 {
     if (PyErr_Occurred())
         return false;
     PyErr_Format(other == Py_None || is_number(other) ? PyExc_TypeError : PyExc_ValueError,
-                 "Cannot perform %s on an mlx.core.array and %s", op->what, error_type_name(other));
+                 "Cannot perform %s%s on an mlx.core.array and %s", where, op->what,
+                 error_type_name(other));
     return false;
 }
 
-/* Handles of the two operands, one of which is an array; room for the other. */
+/* Handles of the two operands, one of which is an array; room for the other. where: of the
+ * operation, for texts. */
 static bool operands(const struct binary_op *op, mlx_array in[2], mlx_array_place *room,
-                     PyObject *const o[2])
+                     PyObject *const o[2], const char *where)
 {
     for (int i = 0; i < 2; i++) {
         if (is_array(o[i])) {
             in[i] = array_of(o[i]);
         } else if (!is_array(o[1 - i]) || (op->arrays_only && is_number(o[i])) ||
                    !create_operand(&in[i], room, o[i], WANT(mlx_array_dtype(array_of(o[1 - i]))))) {
-            return refuse(op, o[i]);
+            return refuse(op, o[i], where);
         }
     }
     for (int i = 0; op->no_floats && i < 2; i++)
@@ -52,7 +54,7 @@ static PyObject *binary(const struct binary_op *op, PyObject *a, PyObject *b)
 
     if (op->one_way && !is_array(a))
         Py_RETURN_NOTIMPLEMENTED;
-    if (operands(op, in, &room, o)) {
+    if (operands(op, in, &room, o, "")) {
         struct array_object *out = array_alloc();
         if (out) {
             mlx_array at = mlx_array_at(&out->place);
@@ -64,24 +66,20 @@ static PyObject *binary(const struct binary_op *op, PyObject *a, PyObject *b)
     return res;
 }
 
-/* Division is the one operator that MLX does not let turn integers into floats. */
-static bool keeps_dtype(const struct binary_op *op, mlx_array a)
-{
-    mlx_dtype t = mlx_array_dtype(a);
-
-    if (op->call != mlx_divide || dtype_is_float(t) || t == MLX_COMPLEX64)
-        return true;
-    PyErr_SetString(PyExc_ValueError, "In place division cannot cast to non-floating point type.");
-    return false;
-}
-
-/* The object itself gets the result; arrays that shared its values keep them. */
+/* The object itself gets the result; arrays that shared its values keep them. A division that would
+ * change integers into floats is refused. */
 static PyObject *in_place(const struct binary_op *op, PyObject *a, PyObject *b)
 {
     PyObject *const o[2] = { a, b };
     mlx_array_place room = { NULL };
     mlx_array in[2];
-    bool ok = operands(op, in, &room, o) && keeps_dtype(op, in[0]) &&
+    if (op->call == mlx_divide && is_array(a) && !dtype_is_float(mlx_array_dtype(array_of(a))) &&
+        mlx_array_dtype(array_of(a)) != MLX_COMPLEX64) {
+        PyErr_SetString(PyExc_ValueError,
+                        "In place division cannot cast to non-floating point type.");
+        return NULL;
+    }
+    bool ok = operands(op, in, &room, o, "inplace ") &&
               error_check(op->call(&(mlx_array){ in[0].ctx }, in[0], in[1], (mlx_stream){ NULL }));
 
     mlx_array_place_clear(&room);

@@ -33,7 +33,7 @@ static inline bool error_check(int rc)
 }
 
 /* Takes the library's failures from here on; nothing is printed and nothing exits. */
-void error_init(void);
+bool error_init(void);
 
 /* "an int", "None": what o is, for texts. Borrowed; valid until the next call. */
 const char *error_type_name(PyObject *o);

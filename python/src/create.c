@@ -190,6 +190,8 @@ static bool scan_list(struct nest *n, PyObject *list, int depth)
     for (Py_ssize_t i = 0; i < size; i++) {
         PyObject *o = list_item(list, i);
 
+        if (o && is_list(o) && depth + 1 == n->ndim && n->arrays)
+            continue; /* beside an array; stacking sees whether it is like that */
         if (o && is_list(o) && depth + 1 == n->ndim) {
             PyErr_SetString(PyExc_ValueError, "Initialization encountered extra dimension.");
             return false;

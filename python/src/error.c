@@ -6,9 +6,19 @@ static void keep_quiet(const char *msg, void *data)
     (void)data;
 }
 
-void error_init(void)
+/* IndexError and ValueError at once: releases of MLX differ in which of the two an axis out of
+ * range is, and programs catch either. */
+static PyObject *range_error;
+
+bool error_init(void)
 {
+    PyObject *bases = PyTuple_Pack(2, PyExc_IndexError, PyExc_ValueError);
+
+    if (bases)
+        range_error = PyErr_NewException("mlx.core.AxisError", bases, NULL);
+    Py_XDECREF(bases);
     mlx_set_error_handler(keep_quiet, NULL, NULL);
+    return range_error != NULL;
 }
 
 PyObject *error_raise(void)
@@ -22,7 +32,7 @@ PyObject *error_raise(void)
         class = PyExc_ValueError;
         break;
     case MLX_ERROR_RANGE:
-        class = PyExc_IndexError;
+        class = range_error;
         break;
     case MLX_ERROR_OVERFLOW:
         class = PyExc_OverflowError;

@@ -87,8 +87,7 @@ PyMODINIT_FUNC PyInit_core(void)
     if (!fix)
         return NULL;
     Py_DECREF(fix);
-    error_init();
-    if (!(core_module = PyModule_Create(&definition)))
+    if (!error_init() || !(core_module = PyModule_Create(&definition)))
         return NULL;
     if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
         !device_init(core_module) || !print_init(core_module) || !array_init(core_module) ||

@@ -59,6 +59,10 @@ static bool bound_from(struct frame *f, int i, double *v, mlx_dtype *t)
 {
     PyObject *o = f->slot[i];
 
+    if (PyBool_Check(o)) {
+        PyErr_Format(PyExc_ValueError, "bool not supported for %s.", f->sig->name);
+        return false;
+    }
     if (PyFloat_Check(o) || !is_intlike(o)) {
         *v = PyFloat_AsDouble(o);
         *t = MLX_FLOAT32;
@@ -83,8 +87,10 @@ PyObject *hand_arange(struct frame *f)
     double v[3] = { 0, 0, 1 };
     mlx_dtype t[3] = { MLX_INT32, MLX_INT32, MLX_INT32 };
 
-    if (!f->given[0] && !f->given[1]) {
-        args_type_error(f->sig, "stop", "a number", Py_None);
+    /* A single number is the end, and has no name but stop. */
+    bool alone = f->n_by_position > 0 ? f->given[0] : f->slot[1] != NULL;
+    if (!alone || (f->slot[0] == Py_None) || (!f->given[0] && !f->given[1])) {
+        args_type_error(f->sig, f->slot[0] == Py_None ? "start" : "stop", "a number", Py_None);
         return NULL;
     }
     for (int i = 0; i < 3; i++) /* one number alone is the end */

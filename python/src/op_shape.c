@@ -319,6 +319,22 @@ PyObject *hand_put_along_axis(struct frame *f)
                                 mlx_array_ndim(f->v[0].array), s));
 }
 
+PyObject *hand_roll(struct frame *f)
+{
+    mlx_array a = f->v[0].array;
+    struct int_list shift = f->v[1].ints, axes = f->v[2].ints, all;
+    mlx_stream s = f->v[3].stream;
+
+    if (!f->given[2])
+        FRAME_RETURN(f, mlx_roll(&f->out, a, shift.v, shift.n, s));
+    if (is_intlike(f->slot[1]) && axes.n > 1) { /* the same for every axis */
+        if (!frame_repeat(f, &all, shift.v[0], axes.n))
+            return NULL;
+        shift = all;
+    }
+    FRAME_RETURN(f, mlx_roll_axes(&f->out, a, shift.v, shift.n, axes.v, axes.n, s));
+}
+
 /* ---- order ---- */
 
 /* A list of arrays of one array or a list of them. */

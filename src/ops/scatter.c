@@ -138,11 +138,11 @@ enum err ops_scatter_axis(struct arr **out, struct arr *a, const struct ops_scat
         return err_set(ERR_ARG,
                        "[%s] Indices of dimension %d does not match array of dimension %d.", op,
                        v->indices->ndim, a->ndim);
+    if (a->size == 0)
+        return ops_same(out, a);
     if (!dt_is_integer(dtype_of(v->indices)))
         return err_set(ERR_ARG, "[%s] Got indices with dtype %s. Indices must be integral.", op,
                        dt_name(dtype_of(v->indices)));
-    if (a->size == 0)
-        return ops_same(out, a);
     in[0] = arr_ref(a);
     in[1] = arr_ref(v->indices);
     TRY(ops_astype(&in[2], v->updates, dtype_of(a), s));

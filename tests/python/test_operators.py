@@ -80,12 +80,12 @@ def test_in_place(op):
     assert other.tolist() == [4, 6]
 
 
-def test_in_place_changes_dtype():
+def test_in_place_and_dtypes():
     a = mx.array([1, 2])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="In place division"):
         a /= 2
-    a **= 0.5
-    assert a.dtype == mx.float32
+    a += 0.5
+    assert a.dtype == mx.float32 and a.tolist() == [1.5, 2.5]
     a = mx.ones((2, 2))
     a @= mx.ones((2, 2))
     assert a.tolist() == [[2, 2], [2, 2]]

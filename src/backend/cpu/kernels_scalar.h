@@ -45,7 +45,7 @@ static inline float _Complex c_log1p(float _Complex z)
 
 static inline float _Complex c_pow(float _Complex x, float _Complex y)
 {
-    if (x == 0.0f)
+    if (x == 0.0f && !c_isnan(y))
         return y == 0.0f ? 1.0f : 0.0f;
     return cpowf(x, y);
 }
