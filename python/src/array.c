@@ -128,15 +128,22 @@ PyObject *array_tuple(mlx_vector_array vec)
 
 bool array_eval(mlx_array a)
 {
+    mlx_array_place room = { NULL }; /* another thread may give an object another array meanwhile */
+    mlx_array held = mlx_array_at(&room);
     bool there = false;
     int rc = 0;
 
     if (_mlx_array_is_available(&there, a) == 0 && there)
         return true;
-    Py_BEGIN_ALLOW_THREADS
-    rc = mlx_array_eval(a);
-    Py_END_ALLOW_THREADS
-    return error_check(rc);
+    rc = mlx_array_set(&held, a);
+    if (rc == 0) {
+        Py_BEGIN_ALLOW_THREADS
+        rc = mlx_array_eval(held);
+        Py_END_ALLOW_THREADS
+    }
+    bool ok = error_check(rc);
+    mlx_array_place_clear(&room);
+    return ok;
 }
 
 /* ---- properties ---- */

@@ -91,17 +91,35 @@ const void *array_bytes(mlx_array a)
     return p;
 }
 
-PyObject *array_item(PyObject *self)
+/* Reads an array while another thread may give the object another one. */
+static PyObject *read_held(PyObject *self, PyObject *(*read)(mlx_array))
+{
+    mlx_array_place room = { NULL };
+    mlx_array a = mlx_array_at(&room);
+    PyObject *res = NULL;
+
+    if (array_check(self) && error_check(mlx_array_set(&a, array_of(self))))
+        res = read(a);
+    mlx_array_place_clear(&room);
+    return res;
+}
+
+static PyObject *item_of(mlx_array a)
 {
     const void *p;
 
-    if (!is_array(self) || mlx_array_size(array_of(self)) != 1) {
+    if (mlx_array_size(a) != 1) {
         PyErr_SetString(PyExc_ValueError,
                         "[convert] Only length-1 arrays can be converted to Python scalars.");
         return NULL;
     }
-    p = array_bytes(array_of(self));
-    return p ? number_at(p, mlx_array_dtype(array_of(self))) : NULL;
+    p = array_bytes(a);
+    return p ? number_at(p, mlx_array_dtype(a)) : NULL;
+}
+
+PyObject *array_item(PyObject *self)
+{
+    return read_held(self, item_of);
 }
 
 /* ---- lists ---- */
@@ -129,21 +147,22 @@ static PyObject *list_dim(const struct walk *w, const char *at, int dim)
     return res;
 }
 
-PyObject *array_tolist(PyObject *self)
+static PyObject *list_of(mlx_array a)
 {
-    mlx_array a;
     const void *p = NULL;
 
-    if (!is_array(self))
-        return array_item(self);
-    a = array_of(self);
     if (mlx_array_ndim(a) == 0)
-        return array_item(self);
-    if (mlx_array_size(a) && !(p = array_bytes(a)))
+        return item_of(a);
+    if (!(p = array_bytes(a)))
         return NULL;
     struct walk w = { mlx_array_shape(a), mlx_array_strides(a), (int)mlx_array_ndim(a),
                       mlx_array_dtype(a), mlx_array_itemsize(a) };
     return list_dim(&w, p, 0);
+}
+
+PyObject *array_tolist(PyObject *self)
+{
+    return read_held(self, list_of);
 }
 
 /* ---- numbers ---- */

@@ -118,13 +118,22 @@ static bool ragged(void)
     return false;
 }
 
+/* Whether an array among the items at this depth has the shape that is left. */
+static bool fits_shape(const struct nest *n, mlx_array a, int depth)
+{
+    int ndim = (int)mlx_array_ndim(a);
+
+    return depth + ndim == n->ndim && (ndim == 0 || memcmp(mlx_array_shape(a), n->shape + depth,
+                                                           (size_t)ndim * sizeof(int)) == 0);
+}
+
 static bool scan_leaf(struct nest *n, PyObject *o, int depth)
 {
     struct number v;
 
     if (is_array(o) || (!is_number(o) && PyObject_HasAttrString(o, "__mlx_array__"))) {
         n->arrays = true;
-        return true;
+        return !is_array(o) || fits_shape(n, array_of(o), depth) || ragged();
     }
     if (!is_number(o)) {
         PyErr_Format(PyExc_ValueError, "Invalid type %s received in array initialization.",
@@ -141,6 +150,12 @@ static bool scan_leaf(struct nest *n, PyObject *o, int depth)
     return true;
 }
 
+static bool too_deep(void)
+{
+    PyErr_SetString(PyExc_ValueError, "Initialization encountered too many dimensions.");
+    return false;
+}
+
 /* The first items on the way down say the shape; scan_list sees whether all others agree. */
 static bool scan_shape(struct nest *n, PyObject *o)
 {
@@ -148,14 +163,20 @@ static bool scan_shape(struct nest *n, PyObject *o)
     while (is_list(o)) {
         Py_ssize_t size = PySequence_Size(o);
 
-        if (n->ndim == DIMS_MAX || size > INT32_MAX) {
-            PyErr_SetString(PyExc_ValueError, "Initialization encountered too many dimensions.");
-            return false;
-        }
+        if (n->ndim == DIMS_MAX || size > INT32_MAX)
+            return too_deep();
         n->shape[n->ndim++] = (int)size;
         if (size == 0)
-            break;
+            return true;
         o = list_item(o, 0);
+    }
+    if (is_array(o)) {
+        mlx_array a = array_of(o);
+        for (int d = 0; d < (int)mlx_array_ndim(a); d++) {
+            if (n->ndim == DIMS_MAX)
+                return too_deep();
+            n->shape[n->ndim++] = mlx_array_shape(a)[d];
+        }
     }
     return true;
 }
@@ -286,16 +307,6 @@ static bool stack_list(mlx_array *res, PyObject *list, struct want want)
 
         ok = (is_list(o) ? stack_list(&a, o, WANT_ANY) : create_array(&a, o, WANT_ANY)) &&
              error_check(mlx_vector_array_append_value(vec, a));
-        mlx_array_place_clear(&room);
-    }
-    size_t ndim = 0;
-    for (Py_ssize_t i = 0; ok && i < size; i++) { /* the text of MLX for shapes that differ */
-        mlx_array_place room = { NULL };
-        mlx_array a = mlx_array_at(&room);
-
-        ok = error_check(mlx_vector_array_get(&a, vec, (size_t)i)) &&
-             (i == 0 || mlx_array_ndim(a) == ndim || ragged());
-        ndim = ok ? mlx_array_ndim(a) : 0;
         mlx_array_place_clear(&room);
     }
     ok = ok && error_check(mlx_stack(res, vec, (mlx_stream){ NULL })) &&

@@ -229,6 +229,12 @@ const PyType_Slot array_exchange_slots[] = {
     { 0, NULL },
 };
 
+/* Without this, bytes() would take an array of one number for a size. */
+PyObject *hand_array_to_bytes(struct frame *f)
+{
+    return PyBytes_FromObject(f->slot[0]);
+}
+
 /* ---- NumPy ---- */
 
 /* A view of NumPy on an array. */

@@ -12,6 +12,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 complex64".split()
 
 
@@ -168,6 +170,7 @@ def test_buffers_out():
     assert memoryview(ours.T).strides == (2, 8, 24)
     assert memoryview(ours[::-1]).strides == (-24, 8, 2)
     assert bytes(ours[:, 1, ::2]) == bytes(np.array(ours)[:, 1, ::2])
+    assert bytes(mx.array(3)) == b"\3\0\0\0" and bytes(mx.array(True)) == b"\1"
     assert memoryview(mx.array([1], dtype=mx.bfloat16)).format == "bfloat16"
     assert memoryview(mx.zeros((0, 3))).shape == (0, 3)
     assert np.asarray(mx.zeros((0, 3))).shape == (0, 3)
@@ -375,6 +378,30 @@ def test_threads():
     threads = [threading.Thread(target=read) for _ in range(4)]
     for t in threads:
         t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_an_object_changes_while_others_read_it():
+    """What a thread reads is one array or the other, whole."""
+    ours, stop, wrong = mx.zeros((1 << 15,), dtype=mx.int32), [], []
+
+    def read(how):
+        while not stop:
+            seen = how(ours)
+            if len(set(seen)) != 1:
+                wrong.append(seen)
+
+    ways = (lambda a: a.tolist(), lambda a: memoryview(a).tolist(), lambda a: np.asarray(a).tolist(),
+            lambda a: [a[0].item()], lambda a: np.from_dlpack(a).tolist(), lambda a: [str(a[3])])
+    threads = [threading.Thread(target=read, args=(how,)) for how in ways]
+    for t in threads:
+        t.start()
+    for k in range(200):
+        ours[...] = mx.full((1 << 15,), k, dtype=mx.int32)
+        ours += 1
+    stop.append(True)
     for t in threads:
         t.join()
     assert not wrong

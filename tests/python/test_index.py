@@ -7,6 +7,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("device")
+
 SHAPE = (2, 3, 4, 5)
 
 
