@@ -388,7 +388,7 @@ def returned(row, protos):
     if row.returns and row.returns != "tuple":
         return row.returns
     if row.raw or row.hand:
-        return "tuple" if row.returns else "object"
+        return "tuple[array, ...]" if row.returns else "array"
     kind = result_kind(protos[row.functions()[0]])
     if kind == "list":
         return "tuple[array, ...]" if row.returns else "list[array]"
@@ -491,8 +491,8 @@ def write_stubs(folder, classes, headers, sources, paths):
     for table in tables:
         for row in table.rows:
             if not row.is_method:
-                texts.setdefault(row.module, ["from typing import Any, Sequence\n\nfrom mlx.core import *\n"
-                                              "from mlx.core import StreamOrDevice, scalar\n"])
+                texts.setdefault(row.module, ["from typing import Any, Sequence\n\nfrom mlx.core import "
+                                              "Dtype, StreamOrDevice, array, float32, int32, scalar\n"])
                 texts[row.module].append(stub_of(row, protos, ""))
         for module, new, old in table.aliases:
             target, _, name = old.rpartition(".")
