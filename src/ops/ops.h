@@ -591,3 +591,28 @@ MUST_CHECK enum err ops_random_categorical(struct arr **out, struct arr *logits,
                                            struct arr *key, struct strm *s);
 MUST_CHECK enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape,
                                          struct arr *key, struct strm *s);
+
+/* ---- between processes ----
+ *
+ * group NULL: that of all processes. In a group of one what a collective gives is x. */
+
+struct dist_group;
+struct op_state;
+MUST_CHECK enum err ops_all_reduce(struct arr **out, struct arr *x, enum all_reduce_kind kind,
+                                   struct dist_group *group, struct strm *s);
+/* The arrays of all, joined along the first axis. */
+MUST_CHECK enum err ops_all_gather(struct arr **out, struct arr *x, struct dist_group *group,
+                                   struct strm *s);
+/* This process's part of the sum, which is cut along the first axis. */
+MUST_CHECK enum err ops_sum_scatter(struct arr **out, struct arr *x, struct dist_group *group,
+                                    struct strm *s);
+/* The result is x, once it has been sent. */
+MUST_CHECK enum err ops_send(struct arr **out, struct arr *x, int dst, struct dist_group *group,
+                             struct strm *s);
+struct ops_recv {
+    struct ints shape;
+    enum dtype dtype;
+    int src;
+};
+MUST_CHECK enum err ops_recv(struct arr **out, const struct ops_recv *r, struct dist_group *group,
+                             struct strm *s);
