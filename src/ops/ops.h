@@ -463,6 +463,25 @@ struct ops_conv_transpose {
 MUST_CHECK enum err ops_conv_transpose(struct arr **out, const struct ops_conv_transpose *v,
                                        struct strm *s);
 
+/* ---- Fourier transforms ---- */
+
+/* As numbered in the public header. */
+enum ops_fft_norm { FFT_NORM_BACKWARD, FFT_NORM_ORTHO, FFT_NORM_FORWARD };
+/* Sizes of the axes, of the input cut or filled up with zeros, or for a real inverse of the result.
+ * real: numbers become the first half of a spectrum along the last axis, or back. */
+struct ops_fft {
+    struct ints n, axes;
+    bool inverse, real;
+    enum ops_fft_norm norm;
+};
+MUST_CHECK enum err ops_fft(struct arr **out, struct arr *a, const struct ops_fft *v,
+                            struct strm *s);
+/* Frequency 0 to the middle, or back to the front. */
+MUST_CHECK enum err ops_fftshift(struct arr **out, struct arr *a, struct ints axes, bool inverse,
+                                 struct strm *s);
+/* The frequencies of a spectrum of n numbers d apart; real: of the half that ops_fft gives. */
+MUST_CHECK enum err ops_fftfreq(struct arr **out, int n, double d, bool real, struct strm *s);
+
 /* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */

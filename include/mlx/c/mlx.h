@@ -44,6 +44,7 @@
 #include "mlx/c/error.h"
 #include "mlx/c/export.h"
 #include "mlx/c/fast.h"
+#include "mlx/c/fft.h"
 #include "mlx/c/graph_utils.h"
 #include "mlx/c/half.h"
 #include "mlx/c/io.h"
