@@ -1,5 +1,6 @@
 #include "transforms/compile.h"
 #include "api/fun_handle.h"
+#include "mlx/c/ext.h"
 
 static_assert(COMPILE_DISABLED == (int)MLX_COMPILE_MODE_DISABLED &&
                   COMPILE_NO_SIMPLIFY == (int)MLX_COMPILE_MODE_NO_SIMPLIFY &&
@@ -38,6 +39,16 @@ int mlx_detail_compile(mlx_closure *res, const mlx_closure fun, uintptr_t fun_id
                                           .is_shapeless = shapeless,
                                           .constants = constants,
                                           .n_constants = constants_num });
+}
+
+void mlx_compile_set_note(uint64_t note)
+{
+    compile_set_note(note);
+}
+
+uint64_t mlx_compile_get_note(void)
+{
+    return compile_get_note();
 }
 
 int mlx_detail_compile_clear_cache(void)

@@ -1,5 +1,6 @@
 #include "transforms/export.h"
 #include "api/fun_handle.h"
+#include "mlx/c/ext.h"
 
 struct exporter_box {
     struct exporter *exporter;
@@ -69,25 +70,54 @@ int mlx_export_function_kwargs(const char *file, const mlx_closure_kwargs fun,
     return export_once(&c, &p, &a);
 }
 
+static mlx_function_exporter make_exporter(struct call *c, const struct exporter_params *p)
+{
+    mlx_function_exporter res = { NULL };
+
+    if (call_ok(c))
+        c->err = box_make(&res.ctx, sizeof(struct exporter_box));
+    if (call_ok(c))
+        c->err = exporter_new(&((struct exporter_box *)res.ctx)->exporter, p);
+    if (!call_ok(c)) {
+        mem_free(res.ctx);
+        res.ctx = NULL;
+    }
+    CALL_END(c);
+    return res;
+}
+
 mlx_function_exporter mlx_function_exporter_new(const char *file, const mlx_closure fun,
                                                 bool shapeless)
 {
     struct call c = CALL(file);
-    mlx_function_exporter res = { NULL };
     struct exporter_params p = { .path = file,
                                  .fun = call_fun(&c, fun.ctx, "fun"),
                                  .shapeless = shapeless };
 
+    return make_exporter(&c, &p);
+}
+
+mlx_function_exporter mlx_function_exporter_new_kwargs(const char *file,
+                                                       const mlx_closure_kwargs fun, bool shapeless,
+                                                       const char *metadata)
+{
+    struct call c = CALL(file);
+    struct exporter_params p = { .path = file,
+                                 .named = call_fun(&c, fun.ctx, "fun"),
+                                 .shapeless = shapeless,
+                                 .metadata = metadata };
+
+    return make_exporter(&c, &p);
+}
+
+int mlx_function_exporter_close(mlx_function_exporter xfunc)
+{
+    struct call c = CALL_BARE;
+    const struct exporter_box *box = call_box(&c, xfunc.ctx, "function exporter", "xfunc");
+
     if (call_ok(&c))
-        c.err = box_make(&res.ctx, sizeof(struct exporter_box));
-    if (call_ok(&c))
-        c.err = exporter_new(&((struct exporter_box *)res.ctx)->exporter, &p);
-    if (!call_ok(&c)) {
-        mem_free(res.ctx);
-        res.ctx = NULL;
-    }
-    CALL_END(&c);
-    return res;
+        exporter_close(box->exporter);
+    return CALL_END(&c);
 }
 
 int mlx_function_exporter_free(mlx_function_exporter xfunc)
@@ -156,6 +186,18 @@ int mlx_imported_function_free(mlx_imported_function xfunc)
         imported_destroy(&box->fun);
     mem_free(box);
     return 0;
+}
+
+int mlx_imported_function_metadata(mlx_string *res, mlx_imported_function xfunc)
+{
+    struct call c = CALL(res);
+    const struct imported_box *box = call_box(&c, xfunc.ctx, "imported function", "xfunc");
+
+    char *text = call_ok(&c) ? mem_strdup(imported_metadata(box->fun)) : NULL;
+
+    if (call_ok(&c))
+        c.err = text ? box_set_text(res, text) : ERR_NO_MEMORY;
+    return CALL_END(&c);
 }
 
 static int apply_imported(struct call *c, mlx_vector_array *res, mlx_imported_function xfunc,

@@ -1,6 +1,7 @@
 /* What mlx-vulkan adds to mlx-c. */
 #include "api/handle.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <strings.h>
@@ -52,22 +53,53 @@ int mlx_array_set_number(mlx_array *arr, double val, mlx_dtype dtype)
 
 /* ---- counters and settings ---- */
 
-int mlx_stats_get(uint64_t *value, const char *name)
-{
-    static const char *const names[STAT_COUNT] = {
+static const char *const stat_names[STAT_COUNT] = {
 #define STAT(id, text) [STAT_##id] = #id,
 #include "base/stat.def"
 #undef STAT
-    };
+};
+
+int mlx_stats_names(mlx_vector_string *names)
+{
+    struct call c = CALL(names);
+    char lower[STAT_COUNT][64];
+    const char *list[STAT_COUNT];
+
+    for (int i = 0; i < STAT_COUNT; i++) {
+        size_t n = 0;
+        for (; stat_names[i][n] && n + 1 < sizeof lower[i]; n++)
+            lower[i][n] = (char)tolower((unsigned char)stat_names[i][n]);
+        lower[i][n] = '\0';
+        list[i] = lower[i];
+    }
+    if (call_ok(&c))
+        c.err = box_set_texts(names, list, STAT_COUNT);
+    return CALL_END(&c);
+}
+
+int mlx_stats_get(uint64_t *value, const char *name)
+{
     struct call c = CALL(value);
 
     call_ptr(&c, name, "name");
     for (int i = 0; call_ok(&c) && i < STAT_COUNT; i++)
-        if (strcasecmp(names[i], name) == 0) {
+        if (strcasecmp(stat_names[i], name) == 0) {
             *value = stat_get((enum stat)i);
             return 0;
         }
     return call_ok(&c) ? ABSENT : CALL_END(&c);
+}
+
+int mlx_setting_names(mlx_vector_string *names)
+{
+    struct call c = CALL(names);
+    const char *list[GATE_COUNT];
+
+    for (int i = 0; i < GATE_COUNT; i++)
+        list[i] = gate_table[i].variable;
+    if (call_ok(&c))
+        c.err = box_set_texts(names, list, GATE_COUNT);
+    return CALL_END(&c);
 }
 
 static int find_gate(struct call *c, const char *name)

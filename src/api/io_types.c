@@ -1,4 +1,5 @@
 #include "api/io_handle.h"
+#include "mlx/c/ext.h"
 
 #define WRONG_KIND 3
 
@@ -150,6 +151,21 @@ int mlx_io_gguf_get_keys(mlx_vector_string *keys, mlx_io_gguf io)
 
     for (size_t i = 0; names && i < n; i++)
         names[i] = g->arrays.list.v[i].name;
+    if (call_ok(&c))
+        c.err = names ? box_set_texts(keys, names, n) : ERR_NO_MEMORY;
+    mem_free(names);
+    return CALL_END(&c);
+}
+
+int mlx_io_gguf_get_metadata_keys(mlx_vector_string *keys, mlx_io_gguf io)
+{
+    struct call c = CALL(keys);
+    const struct gguf *g = call_gguf(&c, io);
+    size_t n = g ? g->metadata.n : 0;
+    const char **names = g ? mem_alloc_array(n, sizeof *names) : NULL;
+
+    for (size_t i = 0; names && i < n; i++)
+        names[i] = g->metadata.v[i].key;
     if (call_ok(&c))
         c.err = names ? box_set_texts(keys, names, n) : ERR_NO_MEMORY;
     mem_free(names);

@@ -30,6 +30,7 @@ struct mlxfn_trace {
 
 struct mlxfn {
     bool shapeless; /* inputs may have other sizes than in the trace */
+    char *metadata; /* a text of whoever exported it, may be "" */
     VEC(struct mlxfn_trace) trace;
     struct arena params; /* of all nodes */
 };
@@ -48,8 +49,11 @@ MUST_CHECK enum err mlxfn_apply(struct arr **out, const struct mlxfn *f,
 
 struct mlxfn_writer;
 
-/* Opens the file and writes what it begins with. */
-MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless);
+/* Opens the file and writes what it begins with; metadata: a text for readers. */
+MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless,
+                                     const char *metadata);
+/* mlxfn_write fails from then on with ERR_RUNTIME. */
+void mlxfn_writer_close(struct mlxfn_writer *w);
 /* A graph on placeholders. The file is complete, and has its name, after each. After a failure to
  * write it takes no more. ERR_ARG for nodes that the format does not know. */
 struct mlxfn_graph {

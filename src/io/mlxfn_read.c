@@ -465,7 +465,10 @@ static enum err read_file(struct reader *r)
     TRY(bytes_get(&r->in, &n, sizeof n));
     TRY(bytes_get_bool(&r->in, &r->f->shapeless));
     TRY(bytes_get_count(&r->in, &metadata, 1));
-    r->in.at += metadata;
+    err = ERR_NO_MEMORY;
+    if (!(r->f->metadata = mem_alloc(metadata + 1)))
+        goto out;
+    TRY(bytes_get(&r->in, r->f->metadata, metadata));
     for (int32_t i = 0; i < n; i++) {
         TRY(read_trace(r));
         TRY(check_trace(r->f, r->t));
@@ -526,5 +529,6 @@ void mlxfn_destroy(struct mlxfn **pf)
     }
     VEC_FINI(&f->trace);
     arena_fini(&f->params);
+    mem_free(f->metadata);
     mem_free(f);
 }

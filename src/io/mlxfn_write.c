@@ -437,7 +437,7 @@ out:
     return err;
 }
 
-static enum err write_header(struct mlxfn_writer *w, bool shapeless)
+static enum err write_header(struct mlxfn_writer *w, bool shapeless, const char *metadata)
 {
     bytes_out o = { 0 };
     enum err err;
@@ -446,14 +446,15 @@ static enum err write_header(struct mlxfn_writer *w, bool shapeless)
     w->count_at = o.n;
     TRY(bytes_put(&o, &w->count, sizeof w->count));
     TRY(put_bool(&o, shapeless));
-    TRY(put_text(&o, ""));
+    TRY(put_text(&o, metadata));
     err = flush(w, &o);
 out:
     VEC_FINI(&o);
     return err;
 }
 
-enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless)
+enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless,
+                          const char *metadata)
 {
     struct mlxfn_writer *w = mem_alloc(sizeof *w);
     enum err err = ERR_NO_MEMORY;
@@ -463,12 +464,17 @@ enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shap
     w->next_id = 1;
     if (sink_create(&w->sink, path, "") != ERR_OK)
         TRY(err_set(ERR_RUNTIME, "[export_function] Failed to open %s", path));
-    TRY(write_header(w, shapeless));
+    TRY(write_header(w, shapeless, metadata));
     *out = w;
     w = NULL;
 out:
     mlxfn_writer_destroy(&w);
     return err;
+}
+
+void mlxfn_writer_close(struct mlxfn_writer *w)
+{
+    w->broken = true;
 }
 
 void mlxfn_writer_destroy(struct mlxfn_writer **pw)

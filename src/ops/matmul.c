@@ -1,4 +1,5 @@
 /* Matrix products. */
+#include "graph/tracing.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 
@@ -159,7 +160,7 @@ static enum err drop_vector_dims(struct arr **out, struct arr *x, const struct o
 enum err ops_matmul(struct arr **out, struct arr *a, struct arr *b, struct strm *s)
 {
     enum dtype t = dt_promote(dtype_of(a), dtype_of(b));
-    bool flatten = a->ndim > 2 && b->ndim <= 2;
+    bool flatten = a->ndim > 2 && b->ndim <= 2 && !tracing_is_dynamic();
     struct operands m;
     struct arr *x = NULL;
     enum err err = operands_init(&m, a, b, "matmul", s);
@@ -242,7 +243,8 @@ enum err ops_addmm(struct arr **out, const struct ops_addmm *in, struct strm *s)
     enum dtype t = dt_promote(ab, dtype_of(in->c));
     struct addmm_params p = { in->alpha, in->beta };
     /* As in matmul, where c does not stretch over the rows that are merged. */
-    bool flatten = in->a->ndim > 2 && in->b->ndim <= 2 && in->c->ndim < in->b->ndim;
+    bool flatten =
+        in->a->ndim > 2 && in->b->ndim <= 2 && in->c->ndim < in->b->ndim && !tracing_is_dynamic();
     struct arr *c = NULL, *x = NULL;
     struct shp product;
     struct operands m;

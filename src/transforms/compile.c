@@ -25,6 +25,20 @@ void compile_set_mode(enum compile_mode m)
     atomic_store(&mode, (int)m);
 }
 
+/* ---- notes ---- */
+
+static _Thread_local uint64_t note_now;
+
+void compile_set_note(uint64_t note)
+{
+    note_now = note;
+}
+
+uint64_t compile_get_note(void)
+{
+    return note_now;
+}
+
 /* ---- a function ---- */
 
 struct compiled {
@@ -48,10 +62,9 @@ static bool has_tracer(struct arrs in)
  * is good for this call only. */
 static enum err trace(struct program **out, const struct compiled *f, struct arrs in)
 {
-    enum trace_kind kind = f->is_shapeless ? TRACE_DYNAMIC : TRACE_PLAIN;
     struct traced t, own = { 0 };
     bool has_others;
-    enum err err = trace_fun(&t, f->fun, in, kind);
+    enum err err = trace_fun(&t, f->fun, in, TRACE_PLAIN); /* sizes are part of the key */
 
     if (err)
         return err;
@@ -86,7 +99,7 @@ static enum err find(struct compile_entry **out, const struct compiled *f, struc
         goto out;
     TRY(trace(&p, f, in));
     if (p)
-        err = compile_cache_add(out, &key, p);
+        err = compile_cache_add(out, &key, p, note_now);
 out:
     return err;
 }
@@ -117,6 +130,8 @@ static enum err call(struct fun *base, struct arrs in, struct outs *out)
         return f->fun->call(f->fun, in, out);
     TRY(find(&e, f, in));
     err = e ? call_program(e->program, in, out) : f->fun->call(f->fun, in, out);
+    if (e)
+        note_now = e->note;
     compile_entry_unref(&e);
 out:
     return err;

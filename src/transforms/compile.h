@@ -25,6 +25,11 @@ struct compile_params {
 MUST_CHECK enum err transform_compile(struct fun **out, struct fun *fun,
                                       const struct compile_params *p);
 
+/* The calling thread's note: what a function sets while it is traced is kept with its program, and
+ * a call that uses the program sets it again. */
+void compile_set_note(uint64_t note);
+uint64_t compile_get_note(void);
+
 /* Forgets the programs of an id of callers, or all. Thread-safety: safe. */
 void compile_erase(uint64_t id);
 void compile_clear(void);

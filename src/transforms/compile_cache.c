@@ -229,7 +229,7 @@ static struct compile_entry *insert(struct compile_entry **e, const struct words
 }
 
 enum err compile_cache_add(struct compile_entry **out, const struct compile_key *key,
-                           struct program *program)
+                           struct program *program, uint64_t note)
 {
     struct compile_entry *e = NULL;
     struct words w;
@@ -241,6 +241,7 @@ enum err compile_cache_add(struct compile_entry **out, const struct compile_key 
     }
     if (e) {
         e->program = program;
+        e->note = note;
         program = NULL;
         *out = insert(&e, &w);
     }

@@ -22,6 +22,7 @@ struct compile_key {
 struct compile_entry {
     refcount rc;
     struct program *program;
+    uint64_t note;              /* of compile_set_note */
     struct compile_entry *next; /* the rest is the cache's */
     uint64_t hash;
     struct compile_id id;
@@ -33,10 +34,11 @@ struct compile_entry {
 
 /* A new reference, NULL if there is none. */
 MUST_CHECK enum err compile_cache_get(struct compile_entry **out, const struct compile_key *key);
-/* Takes the program over, also on failure. Where another thread came first its entry is the result.
- * Of a shapeless function, which may come with ever new sizes, only the last few are kept. */
+/* Takes the program over, also on failure. note: what is kept with it. Where another thread came
+ * first its entry is the result. Of a shapeless function, which may come with ever new sizes, only
+ * the last few are kept. */
 MUST_CHECK enum err compile_cache_add(struct compile_entry **out, const struct compile_key *key,
-                                      struct program *program);
+                                      struct program *program, uint64_t note);
 void compile_entry_unref(struct compile_entry **e);
 
 /* Calls that are under way keep what they use. */

@@ -152,12 +152,17 @@ enum err exporter_new(struct exporter **out, const struct exporter_params *p)
     x->fun = counted_ref(p->fun);
     x->named = counted_ref(p->named);
     x->shapeless = p->shapeless;
-    TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless));
+    TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless, p->metadata ? p->metadata : ""));
     *out = x;
     x = NULL;
 out:
     exporter_destroy(&x);
     return err;
+}
+
+void exporter_close(struct exporter *x)
+{
+    mlxfn_writer_close(x->file);
 }
 
 void exporter_destroy(struct exporter **px)

@@ -31,6 +31,11 @@ enum err imported_new(struct imported **out, const char *path)
     return err;
 }
 
+const char *imported_metadata(const struct imported *f)
+{
+    return f->file->metadata;
+}
+
 void imported_destroy(struct imported **pf)
 {
     struct imported *f = *pf;

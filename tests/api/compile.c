@@ -1,6 +1,7 @@
 /* Compiled functions as a program uses them. A table of functions is called as they are and
  * compiled; what else mlx/c/compile.h promises has a test of its own. */
 #include "api_test.h"
+#include "mlx/c/ext.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -657,6 +658,38 @@ static void test_release_on_another_thread(void **state)
     mlx_vector_array_free(in);
 }
 
+static uint64_t notes;
+
+static int exp_with_note(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_compile_set_note(++notes);
+    return exp_of_sum(res, in);
+}
+
+static void test_notes_stay_with_graphs(void **state)
+{
+    mlx_closure f = mlx_closure_new_func(exp_with_note), g = mlx_closure_new();
+    mlx_vector_array in = two_matrices(), out = mlx_vector_array_new();
+    mlx_array x = mlx_array_new_float32(1);
+    mlx_vector_array other = mlx_vector_array_new_data((mlx_array[]){ x, x }, 2);
+
+    (void)state;
+    notes = 0;
+    assert_ok(mlx_compile(&g, f, false));
+    for (int k = 0; k < 2; k++) {
+        assert_ok(mlx_closure_apply(&out, g, in));
+        assert_int_equal(mlx_compile_get_note(), 1);
+        assert_ok(mlx_closure_apply(&out, g, other));
+        assert_int_equal(mlx_compile_get_note(), 2);
+    }
+    mlx_closure_free(f);
+    mlx_closure_free(g);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    mlx_vector_array_free(other);
+    mlx_array_free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_state_goes_in_and_out),
         cmocka_unit_test(test_captured_arrays),
         cmocka_unit_test(test_release_on_another_thread),
+        cmocka_unit_test(test_notes_stay_with_graphs),
     };
 
     return cmocka_run_group_tests(tests, setup_cpu, NULL);

@@ -1,5 +1,6 @@
 /* Functions in files through the public interface. */
 #include "api_test.h"
+#include "mlx/c/ext.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -194,6 +195,76 @@ static void test_sizes_of_shapeless(void **state)
     unlink(FILE_NAME);
 }
 
+/* ---- what ext.h adds ---- */
+
+static void test_text_of_a_file(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), scale = vector_of((float[]){ 1 }, 1);
+    mlx_closure_kwargs f = mlx_closure_kwargs_new_func(with_scale);
+    mlx_vector_array in = list_of(x, none), other = list_of(scale, none);
+    mlx_map_string_to_array named = mlx_map_string_to_array_new();
+    mlx_string text = mlx_string_new();
+
+    (void)state;
+    assert_ok(mlx_map_string_to_array_insert(named, "scale", scale));
+    mlx_function_exporter x_port = mlx_function_exporter_new_kwargs(FILE_NAME, f, false, "a text");
+    assert_ok(mlx_function_exporter_apply_kwargs(x_port, in, named));
+    assert_ok(mlx_function_exporter_apply_kwargs(x_port, other, named));
+    assert_ok(mlx_function_exporter_close(x_port));
+    assert_fails(mlx_function_exporter_apply(x_port, in));
+    mlx_function_exporter_free(x_port);
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_ok(mlx_imported_function_metadata(&text, g));
+    assert_string_equal(mlx_string_data(text), "a text");
+    mlx_imported_function_free(g);
+    mlx_string_free(text);
+    mlx_map_string_to_array_free(named);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(other);
+    mlx_closure_kwargs_free(f);
+    mlx_array_free(x);
+    mlx_array_free(scale);
+    unlink(FILE_NAME);
+}
+
+/* x0 @ ones((2, 2)) */
+static int product(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in), w = mlx_array_new();
+    int failed = mlx_ones(&w, (int[]){ 2, 2 }, 2, MLX_FLOAT32, s) || mlx_matmul(&x, x, w, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    mlx_array_free(w);
+    return failed;
+}
+
+/* Batches are no part of what the file says about a product. */
+static void test_products_of_shapeless(void **state)
+{
+    mlx_closure f = mlx_closure_new_func(product);
+    mlx_array x = mlx_array_new();
+
+    (void)state;
+    for (int n = 3; n < 6; n++) {
+        assert_ok(mlx_ones(&x, (int[]){ 1, n, 2 }, 3, MLX_FLOAT32, s));
+        mlx_vector_array in = list_of(x, none), out = mlx_vector_array_new();
+        if (n == 3)
+            assert_ok(mlx_export_function(FILE_NAME, f, in, true));
+        mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+        assert_ok(mlx_imported_function_apply(&out, g, in));
+        mlx_array y = first_of(out);
+        assert_int_equal(mlx_array_shape(y)[1], n);
+        mlx_array_free(y);
+        mlx_imported_function_free(g);
+        mlx_vector_array_free(in);
+        mlx_vector_array_free(out);
+    }
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    unlink(FILE_NAME);
+}
+
 /* ---- errors ---- */
 
 static mlx_array captured;
@@ -268,8 +339,9 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function),   cmocka_unit_test(test_names),
-        cmocka_unit_test(test_signatures), cmocka_unit_test(test_sizes_of_shapeless),
+        cmocka_unit_test(test_function),       cmocka_unit_test(test_names),
+        cmocka_unit_test(test_signatures),     cmocka_unit_test(test_sizes_of_shapeless),
+        cmocka_unit_test(test_text_of_a_file), cmocka_unit_test(test_products_of_shapeless),
         cmocka_unit_test(test_errors),
     };
 

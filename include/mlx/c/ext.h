@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "mlx/c/array.h"
+#include "mlx/c/export.h"
+#include "mlx/c/io_types.h"
 #include "mlx/c/map.h"
 #include "mlx/c/stream.h"
 #include "mlx/c/string.h"
@@ -44,6 +46,8 @@ int mlx_set_print_precision(int digits);
  * Counters run from the start of the process. 2 if there is none of that name. Thread-safety: safe.
  */
 int mlx_stats_get(uint64_t *value, const char *name);
+/* The names of all counters. */
+int mlx_stats_names(mlx_vector_string *names);
 
 /* Value of a setting, by the name of its environment variable, such as "MLX_VK_ENABLE_COOPMAT": a
  * number as decimal text, or the text itself, "" where it is unset. `mlx gates` lists them. 2 if
@@ -55,6 +59,8 @@ int mlx_setting_get(mlx_string *value, const char *name);
  * 2 if there is none of that name. Settings that are read when a device is opened take effect only
  * before that. Thread-safety: safe. */
 int mlx_setting_set(const char *name, const char *value);
+/* The names of all settings. */
+int mlx_setting_names(mlx_vector_string *names);
 
 /* An npz archive: a zip file of npy files, stored or deflated, whose checksums are compared. The
  * archive is unpacked at once; arrays are named after the members, without ".npy". */
@@ -62,6 +68,9 @@ int mlx_load_npz(mlx_map_string_to_array *res, const char *file, const mlx_strea
 
 /* Writes an npz archive, deflated if compressed. See io.h for what saving does. */
 int mlx_save_npz(const char *file, const mlx_map_string_to_array param, bool compressed);
+
+/* The keys of all metadata of a GGUF file, in the order of the file. */
+int mlx_io_gguf_get_metadata_keys(mlx_vector_string *keys, mlx_io_gguf io);
 
 /* ---- handles without allocation, for bindings ---- */
 
@@ -87,6 +96,27 @@ void mlx_array_place_clear(mlx_array_place *place);
 /* Makes *arr name a new array without dimensions of this dtype that holds val, converted. Integers
  * above 2^53 need mlx_array_set_data. On failure *arr is as before. */
 int mlx_array_set_number(mlx_array *arr, double val, mlx_dtype dtype);
+
+/* ---- exported functions, for bindings ---- */
+
+/* An exporter whose function sees named arguments, and which writes a text of the caller's into the
+ * file. */
+mlx_function_exporter mlx_function_exporter_new_kwargs(const char *file,
+                                                       const mlx_closure_kwargs fun, bool shapeless,
+                                                       const char *metadata);
+/* The exporter writes no more. */
+int mlx_function_exporter_close(mlx_function_exporter xfunc);
+
+/* The text that a file holds besides its functions, "" without. */
+int mlx_imported_function_metadata(mlx_string *res, mlx_imported_function xfunc);
+
+/* ---- compiled functions, for bindings ---- */
+
+/* A number that the function keeps with what it is traced to, if it sets one before it returns; a
+ * call of the compiled function restores that of the graph it used. So a binding finds what it
+ * needs for the results. Of the calling thread; 0 in the beginning. */
+void mlx_compile_set_note(uint64_t note);
+uint64_t mlx_compile_get_note(void);
 
 /* ---- functions of MLX that mlx-c lacks ---- */
 
