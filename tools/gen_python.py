@@ -28,6 +28,7 @@ KINDS = {
     "array": ("ARRAY", "{v}.array", "array"),
     "operand": ("OPERAND", "{v}.array", "scalar | array"),
     "weak": ("WEAK", "{v}.array", "scalar | array"),
+    "key": ("KEY", "{v}.array", "array"),
     "arrays": ("ARRAYS", "{v}.arrays", "Sequence[array]"),
     "int": ("INT", "{v}.i", "int"),
     "size": ("SIZE", "{v}.size", "int"),

@@ -1,6 +1,7 @@
 #include "args.h"
 
 #include "device.h"
+#include "random_state.h"
 
 /* ---- what went wrong ---- */
 
@@ -422,6 +423,7 @@ static bool convert(struct frame *f, int i)
 
     switch ((enum kind)p->kind) {
     case KIND_ARRAY:
+    case KIND_KEY:
         return convert_array(f, i);
     case KIND_OPERAND: /* the second of two is converted with the first */
         if (i + 1 < f->sig->n && f->sig->params[i + 1].kind == KIND_OPERAND && f->slot[i + 1])
@@ -457,6 +459,12 @@ static bool convert(struct frame *f, int i)
     return true;
 }
 
+static bool next_key(struct frame *f, int i)
+{
+    f->v[i].array = frame_temp(f);
+    return f->v[i].array.ctx && random_state_next(&f->v[i].array);
+}
+
 /* ---- frames ---- */
 
 bool frame_open(struct frame *f, const struct signature *sig, const struct passed *p)
@@ -471,10 +479,10 @@ bool frame_open(struct frame *f, const struct signature *sig, const struct passe
         PyObject *o = f->slot[i];
 
         f->given[i] = o && (o != Py_None || !param->nullable);
-        if (!f->given[i]) {
+        if (!f->given[i] && param->kind != KIND_KEY) {
             f->v[i] = param->value;
             f->given[i] = !o && param->has_default;
-        } else if (!convert(f, i)) {
+        } else if (f->given[i] ? !convert(f, i) : !next_key(f, i)) {
             frame_close(f);
             return false;
         }

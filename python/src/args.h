@@ -19,6 +19,7 @@ enum kind {
     KIND_ARRAY,   /* an array, or what becomes one */
     KIND_OPERAND, /* an array or a number; of two in a row, each sees the other's dtype */
     KIND_WEAK,    /* an array or a number, which sees the dtype of the first parameter */
+    KIND_KEY,     /* an array; without one the next key of the random state */
     KIND_ARRAYS,  /* a list of arrays */
     KIND_INT,
     KIND_SIZE, /* an int that is not negative, of any size */

@@ -24,6 +24,9 @@
  * that is set already stays: the failure came out of a callback. Returns NULL. */
 PyObject *error_raise(void);
 
+/* What an index or an axis out of range raises. */
+extern PyObject *error_range;
+
 /* Sets the exception unless rc is 0. */
 static inline bool error_check(int rc)
 {

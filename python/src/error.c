@@ -8,17 +8,17 @@ static void keep_quiet(const char *msg, void *data)
 
 /* IndexError and ValueError at once: releases of MLX differ in which of the two an axis out of
  * range is, and programs catch either. */
-static PyObject *range_error;
+PyObject *error_range;
 
 bool error_init(void)
 {
     PyObject *bases = PyTuple_Pack(2, PyExc_IndexError, PyExc_ValueError);
 
     if (bases)
-        range_error = PyErr_NewException("mlx.core.AxisError", bases, NULL);
+        error_range = PyErr_NewException("mlx.core.AxisError", bases, NULL);
     Py_XDECREF(bases);
     mlx_set_error_handler(keep_quiet, NULL, NULL);
-    return range_error != NULL;
+    return error_range != NULL;
 }
 
 PyObject *error_raise(void)
@@ -32,7 +32,7 @@ PyObject *error_raise(void)
         class = PyExc_ValueError;
         break;
     case MLX_ERROR_RANGE:
-        class = range_error;
+        class = error_range;
         break;
     case MLX_ERROR_OVERFLOW:
         class = PyExc_OverflowError;

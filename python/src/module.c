@@ -1,8 +1,13 @@
 /* The module mlx.core and its submodules. */
 #include "args.h"
+#include "closure.h"
+#include "custom.h"
 #include "device.h"
+#include "function.h"
 #include "hand.h"
 #include "index.h"
+#include "random_state.h"
+#include "tree.h"
 
 PyObject *core_module;
 
@@ -70,6 +75,19 @@ PyObject *hand_array_namespace_info(struct frame *f)
     return res;
 }
 
+static bool init_parts(void)
+{
+    static bool (*const inits[])(PyObject *) = {
+        dtype_init, dtype_query_init, device_init,  print_init,  array_init,        index_init,
+        tree_init,  function_init,    closure_init, custom_init, random_state_init,
+    };
+
+    for (size_t k = 0; k < sizeof inits / sizeof *inits; k++)
+        if (!inits[k](core_module))
+            return false;
+    return true;
+}
+
 /* NOLINTNEXTLINE(readability-identifier-naming): Python looks for this name */
 PyMODINIT_FUNC PyInit_core(void);
 
@@ -89,9 +107,7 @@ PyMODINIT_FUNC PyInit_core(void)
     Py_DECREF(fix);
     if (!error_init() || !(core_module = PyModule_Create(&definition)))
         return NULL;
-    if (!args_init() || !dtype_init(core_module) || !dtype_query_init(core_module) ||
-        !device_init(core_module) || !print_init(core_module) || !array_init(core_module) ||
-        !index_init(core_module) || !add_functions() || !add_aliases() || !add_constants())
+    if (!args_init() || !init_parts() || !add_functions() || !add_aliases() || !add_constants())
         Py_CLEAR(core_module);
     return core_module;
 }

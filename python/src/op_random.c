@@ -1,7 +1,8 @@
 /* Functions by hand: random numbers. The parameters are those of functions/random.def, by their
- * numbers; a key that was not given is an empty handle, and the library's own state. */
+ * numbers. */
 #include "args.h"
 #include "hand.h"
+#include "random_state.h"
 
 static bool seed_from(struct frame *f, uint64_t *seed)
 {
@@ -22,7 +23,7 @@ PyObject *hand_random_seed(struct frame *f)
 {
     uint64_t seed;
 
-    return seed_from(f, &seed) && error_check(mlx_random_seed(seed)) ? Py_NewRef(Py_None) : NULL;
+    return seed_from(f, &seed) && random_state_seed(seed) ? Py_NewRef(Py_None) : NULL;
 }
 
 PyObject *hand_random_key(struct frame *f)

@@ -1,0 +1,6 @@
+/* mx.custom_function. */
+#pragma once
+
+#include "core.h"
+
+bool custom_init(PyObject *m);
