@@ -4,7 +4,6 @@
 #include "hand.h"
 
 PyTypeObject *device_type, *stream_type, *thread_stream_type;
-static PyTypeObject *context_type;
 static PyObject *kinds[2]; /* DeviceType.cpu, DeviceType.gpu */
 
 /* ---- devices ---- */
@@ -129,6 +128,7 @@ static mlx_device device_handle(PyObject *o)
 
 /* ---- streams ---- */
 
+/* The object of a handle, which it takes, for the calling thread. */
 static PyObject *stream_take(PyTypeObject *type, mlx_stream s, int rc)
 {
     struct stream_object *o = rc || !s.ctx ? NULL : PyObject_New(struct stream_object, type);
@@ -138,6 +138,7 @@ static PyObject *stream_take(PyTypeObject *type, mlx_stream s, int rc)
         return error_raise();
     }
     o->stream = s;
+    o->thread = PyThread_get_thread_ident();
     return (PyObject *)o;
 }
 
@@ -196,6 +197,37 @@ static PyObject *stream_get_index(PyObject *self, void *closure)
     return PyLong_FromSsize_t(stream_hash(self));
 }
 
+/* A new stream on the device of another. */
+static mlx_stream stream_like(mlx_stream s)
+{
+    mlx_device dev = mlx_device_new();
+    mlx_stream res = { NULL };
+
+    if (mlx_stream_get_device(&dev, s) == 0)
+        res = mlx_stream_new_device(dev);
+    mlx_device_free(dev);
+    return res;
+}
+
+/* The calling thread's stream behind one for every thread, borrowed. The thread that made it has
+ * its own; others make theirs when they ask, and Python drops them with the thread. */
+static PyObject *stream_here(PyObject *o)
+{
+    PyObject *dict = PyThreadState_GetDict(), *mine = NULL;
+
+    if (((struct stream_object *)o)->thread == PyThread_get_thread_ident())
+        return o;
+    if (dict && (mine = PyDict_GetItemWithError(dict, o)))
+        return mine;
+    if (!dict || PyErr_Occurred())
+        return NULL;
+    mine = stream_take(stream_type, stream_like(((struct stream_object *)o)->stream), 0);
+    if (mine && PyDict_SetItem(dict, o, mine) < 0)
+        Py_CLEAR(mine);
+    Py_XDECREF(mine); /* the dict has it */
+    return mine;
+}
+
 bool stream_from(PyObject *o, mlx_stream *stream, bool *owned)
 {
     mlx_device_type type;
@@ -205,7 +237,9 @@ bool stream_from(PyObject *o, mlx_stream *stream, bool *owned)
     *owned = false;
     if (o == Py_None)
         return true;
-    if (is_stream(o)) {
+    if (is_of(o, thread_stream_type) && !(o = stream_here(o)))
+        return false;
+    if (is_of(o, stream_type) || is_of(o, thread_stream_type)) {
         *stream = ((struct stream_object *)o)->stream;
         return true;
     }
@@ -329,6 +363,15 @@ PyObject *hand_new_stream(struct frame *f)
     return new_stream(f, stream_type);
 }
 
+PyObject *hand_new_thread_unsafe_stream(struct frame *f)
+{
+    PyObject *res = new_stream(f, stream_type);
+
+    if (res)
+        ((struct stream_object *)res)->thread = 0;
+    return res;
+}
+
 PyObject *hand_new_thread_local_stream(struct frame *f)
 {
     return new_stream(f, thread_stream_type);
@@ -336,7 +379,7 @@ PyObject *hand_new_thread_local_stream(struct frame *f)
 
 PyObject *hand_set_default_stream(struct frame *f)
 {
-    if (!is_stream(f->slot[0])) {
+    if (!is_of(f->slot[0], stream_type)) {
         args_type_error(f->sig, "stream", "a Stream", f->slot[0]);
         return NULL;
     }
@@ -354,97 +397,6 @@ PyObject *hand_synchronize(struct frame *f)
     rc = mlx_synchronize(s);
     Py_END_ALLOW_THREADS
     return error_check(rc) ? Py_NewRef(Py_None) : NULL;
-}
-
-/* ---- contexts: with mx.stream(s) ---- */
-
-struct context_object {
-    PyObject_HEAD mlx_stream stream;
-    mlx_device device;     /* the default device before */
-    mlx_stream old_stream; /* and the default stream of the context's device */
-};
-
-static PyObject *context_make(PyTypeObject *type, PyObject *s)
-{
-    struct context_object *c;
-    mlx_stream stream;
-    bool owned;
-
-    if (s == Py_None || !stream_from(s, &stream, &owned)) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "stream(): s must be a stream or a device, not %s.",
-                         error_type_name(s));
-        return NULL;
-    }
-    if (!owned) {
-        mlx_stream borrowed = stream;
-        stream = mlx_stream_new();
-        if (!error_check(mlx_stream_set(&stream, borrowed)))
-            return NULL;
-    }
-    if (!(c = PyObject_New(struct context_object, type))) {
-        mlx_stream_free(stream);
-        return NULL;
-    }
-    c->stream = stream;
-    c->device = mlx_device_new();
-    c->old_stream = mlx_stream_new();
-    return (PyObject *)c;
-}
-
-static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = { "s", NULL };
-    PyObject *s;
-
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:StreamContext", names, &s))
-        return NULL;
-    return context_make(type, s);
-}
-
-PyObject *hand_stream(struct frame *f)
-{
-    return context_make(context_type, f->slot[0]);
-}
-
-static void context_dealloc(PyObject *self)
-{
-    struct context_object *c = (struct context_object *)self;
-
-    mlx_stream_free(c->stream);
-    mlx_stream_free(c->old_stream);
-    mlx_device_free(c->device);
-    plain_dealloc(self);
-}
-
-static PyObject *context_enter(PyObject *self, PyObject *unused)
-{
-    struct context_object *c = (struct context_object *)self;
-    mlx_device dev = mlx_device_new();
-
-    (void)unused;
-    bool ok = error_check(mlx_get_default_device(&c->device)) &&
-              error_check(mlx_stream_get_device(&dev, c->stream)) &&
-              error_check(mlx_get_default_stream(&c->old_stream, dev)) &&
-              error_check(mlx_set_default_device(dev)) &&
-              error_check(mlx_set_default_stream(c->stream));
-    mlx_device_free(dev);
-    return ok ? Py_NewRef(self) : NULL;
-}
-
-static PyObject *context_exit(PyObject *self, PyObject *args)
-{
-    struct context_object *c = (struct context_object *)self;
-
-    (void)args;
-    if (!c->device.ctx || !c->old_stream.ctx) {
-        PyErr_SetString(PyExc_RuntimeError, "The context was not entered.");
-        return NULL;
-    }
-    return error_check(mlx_set_default_device(c->device)) &&
-                   error_check(mlx_set_default_stream(c->old_stream))
-               ? Py_NewRef(Py_None)
-               : NULL;
 }
 
 /* ---- types ---- */
@@ -476,28 +428,6 @@ static bool add_streams(PyObject *m)
     return (thread_stream_type = type_add(m, &spec));
 }
 
-static bool add_context(PyObject *m)
-{
-    static PyMethodDef methods[] = {
-        { "__enter__", context_enter, METH_NOARGS, NULL },
-        { "__exit__", context_exit, METH_VARARGS, NULL },
-        { 0 },
-    };
-    PyType_Slot slots[] = {
-        { Py_tp_doc, (void *)"Makes a stream, and its device, the default within a with block." },
-        { Py_tp_new, context_new },
-        { Py_tp_dealloc, context_dealloc },
-        { Py_tp_methods, methods },
-        { 0, NULL },
-    };
-    PyType_Spec spec = { .name = "mlx.core.StreamContext",
-                         .basicsize = sizeof(struct context_object),
-                         .flags = Py_TPFLAGS_DEFAULT,
-                         .slots = slots };
-
-    return (context_type = type_add(m, &spec));
-}
-
 bool device_init(PyObject *m)
 {
     static const char *const names[] = { "cpu", "gpu", NULL };
@@ -523,5 +453,5 @@ bool device_init(PyObject *m)
     PyObject *made = enum_add(m, "DeviceType", names, kinds);
 
     Py_XDECREF(made);
-    return made && (device_type = type_add(m, &spec)) && add_streams(m) && add_context(m);
+    return made && (device_type = type_add(m, &spec)) && add_streams(m);
 }

@@ -7,6 +7,7 @@
 #include "hand.h"
 #include "index.h"
 #include "random_state.h"
+#include "stream_context.h"
 #include "tree.h"
 
 PyObject *core_module;
@@ -78,8 +79,9 @@ PyObject *hand_array_namespace_info(struct frame *f)
 static bool init_parts(void)
 {
     static bool (*const inits[])(PyObject *) = {
-        dtype_init, dtype_query_init, device_init,  print_init,  array_init,        index_init,
-        tree_init,  function_init,    closure_init, custom_init, random_state_init,
+        dtype_init,    dtype_query_init, device_init, print_init,
+        array_init,    index_init,       tree_init,   stream_context_init,
+        function_init, closure_init,     custom_init, random_state_init,
     };
 
     for (size_t k = 0; k < sizeof inits / sizeof *inits; k++)
