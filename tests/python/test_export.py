@@ -1,0 +1,99 @@
+"""Functions in files, and graphs as pictures."""
+
+import io
+import json
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+
+def test_export_and_import(device, tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    w = mx.array([1.0, 2.0])
+    x = mx.array([3.0, 4.0])
+
+    def f(a, *, scale):
+        return mx.exp(a * w) * scale, a
+
+    mx.export_function(path, f, x, scale=mx.array(2.0), metadata=json.dumps({"n": 1}))
+    got, metadata = mx.import_function(path, return_metadata=True)
+    assert json.loads(metadata) == {"n": 1}
+    for out in (got(x, scale=mx.array(2.0)), got((x,), {"scale": mx.array(2.0)})):
+        assert type(out) is tuple and len(out) == 2
+        np.testing.assert_allclose(np.array(out[0]), 2 * np.exp([3, 8]), rtol=1e-5)
+    with pytest.raises(ValueError):
+        got(x)
+    with pytest.raises(ValueError):
+        got(mx.ones(3), scale=mx.array(2.0))
+
+
+def test_arguments_as_list_and_dict(tmp_path):
+    path, x = str(tmp_path / "f.mlxfn"), mx.array(2.0)
+    mx.export_function(path, lambda a, b, *, k: a * b - k, [x, x], {"k": x})
+    assert mx.import_function(path)(x, x, k=x)[0].item() == 2
+    mx.export_function(path, lambda *, k: [k], {"k": x})
+    assert mx.import_function(path)(k=x)[0].item() == 2
+    mx.export_function(path, lambda: x + 1)
+    assert mx.import_function(path)()[0].item() == 3
+
+
+def test_exporter_adds_graphs(device, tmp_path):
+    path, x = str(tmp_path / "f.mlxfn"), mx.array([1.0])
+    with mx.exporter(path, lambda *a, **k: a[0] if len(a) == 1 else a[0] * a[1]) as e:
+        e(x)
+        e(x, x)
+        with pytest.raises(RuntimeError):
+            e(x)
+    with pytest.raises(RuntimeError):
+        e(x, x, x)
+    f = mx.import_function(path)
+    assert f(x)[0].item() == 1 and f(x + 1, x + 2)[0].item() == 6
+    assert mx.import_function(path, return_metadata=True)[1] == ""
+
+
+def test_shapeless_export(tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    mx.export_function(path, lambda a, b: mx.exp(a) * b, mx.ones(2), mx.ones(2), shapeless=True)
+    f = mx.import_function(path)
+    for n in (1, 2, 5):
+        assert f(mx.zeros(n), mx.full((n,), 3.0))[0].tolist() == [3.0] * n
+
+
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda p, x: mx.export_function(p, lambda a: {"a": a}, x), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: 1, x), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: a, 1), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: a, [x, 1]), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: a, x, k=1), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: a, {"k": x}, k=x), ValueError),
+        (lambda p, x: mx.export_function(p, lambda a: a, [x], [x], [x]), ValueError),
+        (lambda p, x: mx.export_function(p, 3, x), TypeError),
+        (lambda p, x: mx.export_function(None, abs, x), TypeError),
+        (lambda p, x: mx.export_function(p), TypeError),
+        (lambda p, x: mx.export_function(p, abs, x, metadata=3), TypeError),
+        (lambda p, x: mx.export_function(p, abs, x, shapeless=3), TypeError),
+        (lambda p, x: mx.export_function(p + "/no/f", lambda a: a, x), RuntimeError),
+        (lambda p, x: mx.export_function(p, lambda a: 1 / 0, x), ZeroDivisionError),
+        (lambda p, x: mx.import_function(p), RuntimeError),
+        (lambda p, x: mx.import_function(3), TypeError),
+        (lambda p, x: mx.exporter(p, 3), TypeError),
+    ],
+)
+def test_what_is_refused(tmp_path, make, error):
+    with pytest.raises(error):
+        make(str(tmp_path / "f.mlxfn"), mx.array(1.0))
+
+
+def test_dot(tmp_path):
+    x = mx.array(1.0)
+    text = io.StringIO()
+    mx.export_to_dot(text, [x + 1, {"a": x * 2}], start=x)
+    assert text.getvalue().startswith("digraph") and "start" in text.getvalue()
+    mx.export_to_dot(str(tmp_path / "g.dot"), mx.exp(x))
+    assert "Exp" in (tmp_path / "g.dot").read_text()
+    for args in ((3, x), (io.StringIO(), 1)):
+        with pytest.raises(ValueError):
+            mx.export_to_dot(*args)
