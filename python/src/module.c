@@ -3,6 +3,7 @@
 #include "closure.h"
 #include "custom.h"
 #include "device.h"
+#include "distributed.h"
 #include "export.h"
 #include "function.h"
 #include "hand.h"
@@ -80,9 +81,9 @@ PyObject *hand_array_namespace_info(struct frame *f)
 static bool init_parts(void)
 {
     static bool (*const inits[])(PyObject *) = {
-        dtype_init,  dtype_query_init,  device_init,         print_init,    array_init,
-        index_init,  tree_init,         stream_context_init, function_init, closure_init,
-        custom_init, random_state_init, export_init,
+        dtype_init,  dtype_query_init,  device_init,         print_init,       array_init,
+        index_init,  tree_init,         stream_context_init, function_init,    closure_init,
+        custom_init, random_state_init, export_init,         distributed_init,
     };
 
     for (size_t k = 0; k < sizeof inits / sizeof *inits; k++)

@@ -1,0 +1,6 @@
+/* mx.distributed. */
+#pragma once
+
+#include "core.h"
+
+bool distributed_init(PyObject *m);
