@@ -3,6 +3,7 @@
 
 #include "args.h"
 #include "closure.h"
+#include "export_tell.h"
 #include "function.h"
 #include "hand.h"
 #include "io_table.h"
@@ -120,6 +121,19 @@ struct export_params {
     PyObject *metadata; /* NULL or a str */
 };
 
+/* One that tells a function of Python's, instead of writing a file. */
+static mlx_function_exporter teller_of(const struct export_params *p, struct export_teller *t)
+{
+    mlx_closure_kwargs closure = exported_closure(p->fun);
+    mlx_function_exporter res =
+        mlx_function_exporter_new_listener(export_tell, t, closure, p->shapeless);
+
+    if (!res.ctx)
+        error_raise();
+    mlx_closure_kwargs_free(closure);
+    return res;
+}
+
 static mlx_function_exporter exporter_of(const struct export_params *p)
 {
     const char *name = PyUnicode_AsUTF8AndSize(p->file, NULL);
@@ -139,20 +153,20 @@ static mlx_function_exporter exporter_of(const struct export_params *p)
 
 /* ---- export_function ---- */
 
-static bool check_params(const struct export_params *p, const char *who)
+static bool check_params(const struct export_params *p, const char *who, bool may_call)
 {
     if (p->metadata && !PyUnicode_Check(p->metadata)) {
         PyErr_Format(PyExc_TypeError, "%s(): metadata must be a str or None, not %s.", who,
                      error_type_name(p->metadata));
         return false;
     }
-    if (p->metadata && PyCallable_Check(p->file)) {
-        PyErr_Format(PyExc_ValueError, "[%s] Metadata go into a file.", who);
+    if (!PyUnicode_Check(p->file) && !(may_call && PyCallable_Check(p->file))) {
+        PyErr_Format(PyExc_TypeError, "%s(): the file must be a str%s, not %s.", who,
+                     may_call ? " or a function" : "", error_type_name(p->file));
         return false;
     }
-    if (!PyUnicode_Check(p->file)) {
-        PyErr_Format(PyExc_TypeError, "%s(): the file must be a str, not %s.", who,
-                     error_type_name(p->file));
+    if (p->metadata && PyUnicode_GetLength(p->metadata) && !PyUnicode_Check(p->file)) {
+        PyErr_Format(PyExc_ValueError, "[%s] Metadata go into a file.", who);
         return false;
     }
     return function_check(p->fun, who);
@@ -178,15 +192,19 @@ static bool take_keywords(struct export_params *p, PyObject *keywords)
 
 static bool export_once(const struct export_params *p, PyObject *args, PyObject *keywords)
 {
+    struct export_teller teller = { p->file, mlx_node_namer_new() };
     mlx_function_exporter x = { NULL };
     struct inputs in;
     bool ok;
 
-    if (!inputs_from(&in, args, keywords, "export_function"))
+    if (!inputs_from(&in, args, keywords, "export_function")) {
+        mlx_node_namer_free(teller.namer);
         return false;
-    ok = (x = exporter_of(p)).ctx &&
-         error_check(mlx_function_exporter_apply_kwargs(x, in.args, in.named));
+    }
+    x = PyUnicode_Check(p->file) ? exporter_of(p) : teller_of(p, &teller);
+    ok = x.ctx && error_check(mlx_function_exporter_apply_kwargs(x, in.args, in.named));
     mlx_function_exporter_free(x);
+    mlx_node_namer_free(teller.namer);
     inputs_free(&in);
     return ok;
 }
@@ -204,7 +222,7 @@ static PyObject *export_function(PyObject *all, PyObject *keywords)
     }
     p.file = PyTuple_GetItem(all, 0);
     p.fun = PyTuple_GetItem(all, 1);
-    if (take_keywords(&p, keywords) && check_params(&p, "export_function") &&
+    if (take_keywords(&p, keywords) && check_params(&p, "export_function", true) &&
         (args = PyTuple_GetSlice(all, 2, n)))
         ok = export_once(&p, args, keywords);
     Py_XDECREF(args);
@@ -255,7 +273,7 @@ PyObject *hand_exporter(struct frame *f)
     struct exporter_object *o;
     mlx_function_exporter x;
 
-    if (!check_params(&p, "exporter") || !(x = exporter_of(&p)).ctx)
+    if (!check_params(&p, "exporter", false) || !(x = exporter_of(&p)).ctx)
         return NULL;
     o = PyObject_GC_New(struct exporter_object, exporter_type);
     if (!o) {

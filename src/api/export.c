@@ -2,8 +2,15 @@
 #include "api/fun_handle.h"
 #include "mlx/c/ext.h"
 
+/* Who listens to an exporter that writes no file. */
+struct listener {
+    int (*fun)(void *payload, const mlx_export_event *event);
+    void *payload;
+};
+
 struct exporter_box {
     struct exporter *exporter;
+    struct listener listener;
 };
 
 struct imported_box {
@@ -108,6 +115,75 @@ mlx_function_exporter mlx_function_exporter_new_kwargs(const char *file,
                                  .metadata = metadata };
 
     return make_exporter(&c, &p);
+}
+
+static_assert(MLXFN_INPUTS == (int)MLX_EXPORT_INPUTS &&
+                  MLXFN_PRIMITIVE == (int)MLX_EXPORT_PRIMITIVE &&
+                  ARG_BOOL == (int)MLX_EXPORT_BOOL && ARG_INTS == (int)MLX_EXPORT_INTS,
+              "events have their public numbers");
+
+/* A list for the listener, with references of its own. */
+static enum err lend(mlx_vector_array *list, struct arrs a)
+{
+    for (size_t i = 0; i < a.n; i++)
+        arr_ref(a.v[i]);
+    return box_set_vec(list, a.v, a.n);
+}
+
+static enum err tell(void *data, const struct mlxfn_event *from)
+{
+    const struct listener *l = data;
+    mlx_export_argument args[MLXFN_ARGS];
+    mlx_export_event e = { .kind = (mlx_export_kind)from->kind,
+                           .name = from->name,
+                           .names = from->names,
+                           .arguments = args,
+                           .arguments_num = from->n_args };
+    enum err err;
+
+    for (size_t i = 0; i < from->n_args; i++) {
+        const struct mlxfn_arg *a = &from->args[i];
+        args[i] = (mlx_export_argument){ .kind = (mlx_export_argument_kind)a->kind,
+                                         .number = a->number,
+                                         .real = a->real,
+                                         .text = a->text,
+                                         .ints = a->ints,
+                                         .ints_num = a->n };
+    }
+    TRY(lend(&e.inputs, from->in));
+    TRY(lend(&e.outputs, from->out));
+    if (l->fun(l->payload, &e))
+        err = err_set(ERR_RUNTIME, "[export_function] The listener returned a non-zero value");
+out:
+    mlx_vector_array_free(e.inputs);
+    mlx_vector_array_free(e.outputs);
+    return err;
+}
+
+mlx_function_exporter mlx_function_exporter_new_listener(
+    int (*listener)(void *payload, const mlx_export_event *event), void *payload,
+    const mlx_closure_kwargs fun, bool shapeless)
+{
+    struct call c = CALL_BARE;
+    mlx_function_exporter res = { NULL };
+    struct exporter_params p = { .named = call_fun(&c, fun.ctx, "fun"), .shapeless = shapeless };
+
+    if (call_ok(&c) && !listener)
+        c.err = err_set(ERR_ARG, "[%s] The pointer listener is NULL.", __func__);
+    if (call_ok(&c))
+        c.err = box_make(&res.ctx, sizeof(struct exporter_box));
+    if (call_ok(&c)) {
+        struct exporter_box *box = res.ctx;
+        box->listener = (struct listener){ listener, payload };
+        p.listener = &(struct mlxfn_listener){ tell, &box->listener };
+        c.err = exporter_new(&box->exporter, &p);
+    }
+    if (!call_ok(&c)) {
+        mem_free(res.ctx);
+        res.ctx = NULL;
+    }
+    CALL_END(&c);
+    return res;
 }
 
 int mlx_function_exporter_close(mlx_function_exporter xfunc)

@@ -45,6 +45,46 @@ void mlxfn_destroy(struct mlxfn **f);
 MUST_CHECK enum err mlxfn_apply(struct arr **out, const struct mlxfn *f,
                                 const struct mlxfn_trace *t, struct arrs in);
 
+/* ---- telling: what would be written, to whoever listens ---- */
+
+enum mlxfn_kind {
+    MLXFN_INPUTS,    /* in: all inputs */
+    MLXFN_KEYWORDS,  /* in: the named ones, names: theirs */
+    MLXFN_OUTPUTS,   /* in: what the function gives */
+    MLXFN_CONSTANTS, /* in: arrays that it reads besides */
+    MLXFN_PRIMITIVE, /* name, in, out, args: a node, each behind those that it reads */
+};
+
+enum mlxfn_arg_kind { ARG_BOOL, ARG_INT, ARG_FLOAT, ARG_DTYPE, ARG_TEXT, ARG_INTS };
+enum { MLXFN_ARGS = 16, MLXFN_ARG_INTS = 64 };
+
+/* A field of a primitive's state. */
+struct mlxfn_arg {
+    enum mlxfn_arg_kind kind;
+    int64_t number; /* of a bool, an int, a dtype */
+    double real;
+    char text[2];
+    size_t n;
+    int64_t ints[MLXFN_ARG_INTS];
+};
+
+struct mlxfn_event {
+    enum mlxfn_kind kind;
+    struct arrs in, out;
+    const char *const *names;
+    const char *name;
+    const struct mlxfn_arg *args;
+    size_t n_args;
+};
+
+struct mlxfn_listener {
+    enum err (*tell)(void *data, const struct mlxfn_event *e);
+    void *data;
+};
+
+struct mlxfn_graph;
+MUST_CHECK enum err mlxfn_tell(const struct mlxfn_listener *l, const struct mlxfn_graph *g);
+
 /* ---- writing ---- */
 
 struct mlxfn_writer;

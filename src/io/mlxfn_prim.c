@@ -10,9 +10,11 @@
 
 #define NUMBER(field)                                                                              \
     { .kind = PRIM_NUMBER, .width = sizeof((P *)0)->field, .at = offsetof(P, field) },
+#define REAL(field)                                                                                \
+    { .kind = PRIM_FLOAT, .width = sizeof((P *)0)->field, .at = offsetof(P, field) },
 #define I32 NUMBER
-#define F32 NUMBER
-#define F64 NUMBER
+#define F32 REAL
+#define F64 REAL
 #define BYTES NUMBER
 #define BOOL(field) { .kind = PRIM_BOOL, .at = offsetof(P, field) },
 #define DTYPE(field) { .kind = PRIM_DTYPE, .at = offsetof(P, field) },
@@ -223,6 +225,7 @@ static enum err read_field(struct bytes_in *b, const struct prim_field *first,
 
     switch (f->kind) {
     case PRIM_NUMBER:
+    case PRIM_FLOAT:
         return bytes_get(b, params + f->at, f->width);
     case PRIM_LIST:
         return read_list(b, first, f, params);
@@ -354,6 +357,7 @@ static enum err write_field(bytes_out *b, const struct prim_field *f, const char
 
     switch (f->kind) {
     case PRIM_NUMBER:
+    case PRIM_FLOAT:
         return bytes_put(b, params + f->at, f->width);
     case PRIM_LIST:
         return write_list(b, f, params);
@@ -378,4 +382,73 @@ enum err prim_write(bytes_out *b, const struct prim *p, const void *params)
         TRY(write_field(b, f, params));
 out:
     return err;
+}
+
+/* ---- a state as arguments ---- */
+
+static int64_t number_at(const char *at, size_t width)
+{
+    int32_t narrow;
+    int64_t wide;
+
+    if (width == sizeof wide) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return narrow;
+}
+
+static double real_at(const char *at, size_t width)
+{
+    float narrow;
+    double wide;
+
+    if (width == sizeof wide) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return narrow;
+}
+
+static void put_ints(struct mlxfn_arg *a, const struct prim_field *f, const char *params)
+{
+    size_t n = (size_t)number_at(params + f->count, sizeof(int32_t));
+
+    a->n = MIN(n, MLXFN_ARG_INTS);
+    for (size_t i = 0; i < a->n; i++)
+        a->ints[i] = number_at(params + f->at + i * f->step, f->width);
+}
+
+static void put_arg(struct mlxfn_arg *a, const struct prim_field *f, const char *params)
+{
+    static const uint8_t kinds[] = {
+        [PRIM_NUMBER] = ARG_INT,   [PRIM_FLOAT] = ARG_FLOAT,   [PRIM_BOOL] = ARG_BOOL,
+        [PRIM_DTYPE] = ARG_DTYPE,  [PRIM_ENUM] = ARG_INT,      [PRIM_FLAG] = ARG_INT,
+        [PRIM_LETTER] = ARG_TEXT,  [PRIM_LIST] = ARG_INTS,     [PRIM_IS] = ARG_INT,
+        [PRIM_IS_BOOL] = ARG_BOOL, [PRIM_ANY_BOOL] = ARG_BOOL,
+    };
+    bool is_constant = f->kind == PRIM_IS || f->kind == PRIM_IS_BOOL || f->kind == PRIM_ANY_BOOL;
+
+    *a = (struct mlxfn_arg){ .kind = (enum mlxfn_arg_kind)kinds[f->kind] };
+    if (f->kind == PRIM_LIST)
+        put_ints(a, f, params);
+    else if (f->kind == PRIM_FLOAT)
+        a->real = real_at(params + f->at, f->width);
+    else if (f->kind == PRIM_NUMBER)
+        a->number = number_at(params + f->at, f->width);
+    else
+        a->number = is_constant ? f->value : number_at(params + f->at, sizeof(int32_t));
+    if (f->kind == PRIM_LETTER)
+        a->text[0] = a->number ? (char)f->value : f->unset;
+}
+
+size_t prim_args(struct mlxfn_arg args[MLXFN_ARGS], const struct prim *p, const void *params)
+{
+    size_t n = 0;
+
+    for (const struct prim_field *f = p->fields(); f->kind != PRIM_END && n < MLXFN_ARGS; f++)
+        put_arg(&args[n++], f, params);
+    return n;
 }

@@ -27,7 +27,8 @@ union prim_params {
 
 enum prim_kind {
     PRIM_END,
-    PRIM_NUMBER, /* of `width` bytes */
+    PRIM_NUMBER, /* an int of `width` bytes */
+    PRIM_FLOAT,  /* likewise */
     PRIM_BOOL,
     PRIM_DTYPE,
     PRIM_ENUM,
@@ -121,6 +122,8 @@ MAKE(unflatten);
 typedef VEC(char) bytes_out;
 MUST_CHECK enum err bytes_put(bytes_out *b, const void *v, size_t n);
 
+/* The fields of a node's state, of which there are at most MLXFN_ARGS. */
+size_t prim_args(struct mlxfn_arg args[MLXFN_ARGS], const struct prim *p, const void *params);
 MUST_CHECK enum err bytes_put_dtype(bytes_out *b, enum dtype t);
 
 /* The row that a node is written as; NULL if there is none. */

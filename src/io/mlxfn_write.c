@@ -415,6 +415,18 @@ out:
     return err;
 }
 
+static void body_fini(struct body *b)
+{
+    for (size_t i = 0; i < b->added.n; i++)
+        arr_unref(&b->added.v[i]);
+    VEC_FINI(&b->added);
+    VEC_FINI(&b->arg);
+    VEC_FINI(&b->entry);
+    VEC_FINI(&b->fresh);
+    ptr_map_fini(&b->id);
+    ptr_map_fini(&b->seen);
+}
+
 enum err mlxfn_write(struct mlxfn_writer *w, const struct mlxfn_graph *g)
 {
     struct body b = { .w = w, .g = g };
@@ -426,14 +438,57 @@ enum err mlxfn_write(struct mlxfn_writer *w, const struct mlxfn_graph *g)
     TRY(order(&b));
     err = write_graph(&b);
 out:
-    for (size_t i = 0; i < b.added.n; i++)
-        arr_unref(&b.added.v[i]);
-    VEC_FINI(&b.added);
-    VEC_FINI(&b.arg);
-    VEC_FINI(&b.entry);
-    VEC_FINI(&b.fresh);
-    ptr_map_fini(&b.id);
-    ptr_map_fini(&b.seen);
+    body_fini(&b);
+    return err;
+}
+
+/* ---- telling ---- */
+
+static enum err tell_node(const struct mlxfn_listener *l, const struct body *b,
+                          const struct entry *e)
+{
+    struct mlxfn_arg args[MLXFN_ARGS];
+    struct mlxfn_event event = { .kind = MLXFN_PRIMITIVE,
+                                 .in = { b->arg.v + e->first_arg, e->n_in },
+                                 .name = e->prim->name,
+                                 .args = args,
+                                 .n_args = prim_args(args, e->prim, e->node->params) };
+    struct arr **out = mem_alloc_array((size_t)e->node->n_out, sizeof *out);
+    enum err err = ERR_NO_MEMORY;
+
+    for (int i = 0; out && i < e->node->n_out; i++)
+        out[i] = &e->node->out[i];
+    if (out) {
+        event.out = (struct arrs){ out, (size_t)e->node->n_out };
+        err = l->tell(l->data, &event);
+    }
+    mem_free(out);
+    return err;
+}
+
+static enum err tell_arrays(const struct mlxfn_listener *l, enum mlxfn_kind kind, struct arrs in)
+{
+    return l->tell(l->data, &(struct mlxfn_event){ .kind = kind, .in = in });
+}
+
+enum err mlxfn_tell(const struct mlxfn_listener *l, const struct mlxfn_graph *g)
+{
+    struct mlxfn_writer w = { .next_id = 1 };
+    struct body b = { .w = &w, .g = g };
+    struct arrs named = { g->in.v + (g->in.n - g->n_names), g->n_names };
+    enum err err;
+
+    TRY(order(&b));
+    TRY(tell_arrays(l, MLXFN_INPUTS, g->in));
+    TRY(l->tell(l->data,
+                &(struct mlxfn_event){ .kind = MLXFN_KEYWORDS, .in = named, .names = g->names }));
+    TRY(tell_arrays(l, MLXFN_OUTPUTS, g->out));
+    TRY(tell_arrays(l, MLXFN_CONSTANTS, (struct arrs){ b.fresh.v, b.fresh.n }));
+    for (size_t i = 0; i < b.entry.n; i++)
+        if (b.entry.v[i].node)
+            TRY(tell_node(l, &b, &b.entry.v[i]));
+out:
+    body_fini(&b);
     return err;
 }
 

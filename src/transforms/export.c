@@ -15,7 +15,8 @@ struct entry {
 
 struct exporter {
     struct mlxfn_writer *file;
-    struct fun *fun; /* one of both; owned */
+    struct mlxfn_listener listener; /* where there is no file */
+    struct fun *fun;                /* one of both; owned */
     struct fun_named *named;
     bool shapeless;
     VEC(struct entry) entries;
@@ -110,7 +111,7 @@ static enum err write_trace(const struct exporter *x, struct arrs all, const str
                              .captured = all,
                              .names = (const char *const *)e->names,
                              .n_names = e->n_names };
-    err = mlxfn_write(x->file, &g);
+    err = x->file ? mlxfn_write(x->file, &g) : mlxfn_tell(&x->listener, &g);
 out:
     traced_fini(&t);
     return err;
@@ -152,7 +153,11 @@ enum err exporter_new(struct exporter **out, const struct exporter_params *p)
     x->fun = counted_ref(p->fun);
     x->named = counted_ref(p->named);
     x->shapeless = p->shapeless;
-    TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless, p->metadata ? p->metadata : ""));
+    if (p->listener)
+        x->listener = *p->listener;
+    else
+        TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless, p->metadata ? p->metadata : ""));
+    err = ERR_OK;
     *out = x;
     x = NULL;
 out:
@@ -162,7 +167,8 @@ out:
 
 void exporter_close(struct exporter *x)
 {
-    mlxfn_writer_close(x->file);
+    if (x->file)
+        mlxfn_writer_close(x->file);
 }
 
 void exporter_destroy(struct exporter **px)

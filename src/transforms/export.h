@@ -1,6 +1,7 @@
 /* Functions in files (io/mlxfn.h): traced and written, read and applied. Errors are MLX's. */
 #pragma once
 
+#include "io/mlxfn.h"
 #include "transforms/fun.h"
 
 struct imported;
@@ -25,7 +26,8 @@ struct exporter_params {
     struct fun *fun;
     struct fun_named *named;
     bool shapeless;
-    const char *metadata; /* NULL: "" */
+    const char *metadata;                  /* NULL: "" */
+    const struct mlxfn_listener *listener; /* instead of a file */
 };
 MUST_CHECK enum err exporter_new(struct exporter **out, const struct exporter_params *p);
 void exporter_destroy(struct exporter **x);

@@ -87,6 +87,29 @@ def test_what_is_refused(tmp_path, make, error):
         make(str(tmp_path / "f.mlxfn"), mx.array(1.0))
 
 
+def test_a_callback_is_told_the_graph():
+    told = []
+    c, w = mx.array([1.0, 2.0]), mx.array([3.0, 4.0])
+
+    def f(a, *, k):
+        return mx.log(mx.abs(a - k)).astype(mx.int32), mx.softmax(w.reshape(1, 2), axis=-1)
+
+    mx.export_function(told.append, f, c, k=c)
+    assert [t["type"] for t in told[:4]] == ["inputs", "keyword_inputs", "outputs", "constants"]
+    assert told[0]["inputs"] == [("A", (2,), mx.float32), ("B", (2,), mx.float32)]
+    assert told[1]["keywords"] == [("k", "B")]
+    assert [o[1:] for o in told[2]["outputs"]] == [((2,), mx.int32), ((1, 2), mx.float32)]
+    nodes = {t["name"]: t for t in told[4:]}
+    assert list(nodes)[:4] == ["Subtract", "Abs", "Log", "AsType"]
+    assert nodes["Subtract"]["inputs"] == told[0]["inputs"] and nodes["Log"]["arguments"] == [2]
+    assert nodes["AsType"]["arguments"] == [mx.int32]
+    assert nodes["Softmax"]["arguments"] == [False]
+    with pytest.raises(ZeroDivisionError):
+        mx.export_function(lambda event: 1 / 0, f, c, k=c)
+    with pytest.raises(ValueError):
+        mx.export_function(told.append, f, c, k=c, metadata="text")
+
+
 def test_dot(tmp_path):
     x = mx.array(1.0)
     text = io.StringIO()

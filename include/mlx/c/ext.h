@@ -104,6 +104,49 @@ int mlx_array_set_number(mlx_array *arr, double val, mlx_dtype dtype);
 mlx_function_exporter mlx_function_exporter_new_kwargs(const char *file,
                                                        const mlx_closure_kwargs fun, bool shapeless,
                                                        const char *metadata);
+/* What an export tells in the place of writing: the inputs, those with names, the outputs, the
+ * arrays that the function reads besides, and then every node behind what it reads. Handles and
+ * texts are borrowed for the call. */
+typedef enum mlx_export_kind_ {
+    MLX_EXPORT_INPUTS,    /* inputs */
+    MLX_EXPORT_KEYWORDS,  /* inputs; names: theirs */
+    MLX_EXPORT_OUTPUTS,   /* inputs: what the function gives */
+    MLX_EXPORT_CONSTANTS, /* inputs */
+    MLX_EXPORT_PRIMITIVE, /* name, inputs, outputs, and its state as arguments */
+} mlx_export_kind;
+
+typedef enum mlx_export_argument_kind_ {
+    MLX_EXPORT_BOOL,
+    MLX_EXPORT_INT,
+    MLX_EXPORT_FLOAT,
+    MLX_EXPORT_DTYPE,
+    MLX_EXPORT_TEXT,
+    MLX_EXPORT_INTS,
+} mlx_export_argument_kind;
+
+typedef struct mlx_export_argument_ {
+    mlx_export_argument_kind kind;
+    int64_t number; /* of a bool, an int, a dtype */
+    double real;
+    const char *text;
+    const int64_t *ints;
+    size_t ints_num;
+} mlx_export_argument;
+
+typedef struct mlx_export_event_ {
+    mlx_export_kind kind;
+    const char *name;
+    mlx_vector_array inputs, outputs;
+    const char *const *names;
+    const mlx_export_argument *arguments;
+    size_t arguments_num;
+} mlx_export_event;
+
+/* An exporter that calls listener, which gives 0 or ends the export, instead of writing. */
+mlx_function_exporter mlx_function_exporter_new_listener(
+    int (*listener)(void *payload, const mlx_export_event *event), void *payload,
+    const mlx_closure_kwargs fun, bool shapeless);
+
 /* The exporter writes no more. */
 int mlx_function_exporter_close(mlx_function_exporter xfunc);
 
