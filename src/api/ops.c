@@ -8,7 +8,7 @@
     int mlx_##name(mlx_array *res, const mlx_array param, const mlx_stream s)                      \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
-        struct arr *x = call_arr(&c, param, #param);                                               \
+        struct arr *v = call_arr(&c, param, #param);                                               \
         if (call_ok(&c))                                                                           \
             c.err = expr;                                                                          \
         return CALL_END_ARR(&c, res);                                                              \
@@ -31,18 +31,19 @@ static int unary(struct call c, mlx_array *res, mlx_array a, enum op_id op)
     }
 #include "ops/ops.def"
 
-ONE_INPUT(copy, a, ops_copy(&c.out, x, c.strm))
-ONE_INPUT(degrees, a, ops_degrees(&c.out, x, c.strm))
-ONE_INPUT(isfinite, a, ops_isfinite(&c.out, x, c.strm))
-ONE_INPUT(isinf, a, ops_isinf(&c.out, x, c.strm))
-ONE_INPUT(isnan, a, ops_isnan(&c.out, x, c.strm))
-ONE_INPUT(isneginf, a, ops_isneginf(&c.out, x, c.strm))
-ONE_INPUT(isposinf, a, ops_isposinf(&c.out, x, c.strm))
-ONE_INPUT(ones_like, a, ops_fill_like(&c.out, x, 1, (enum dtype)x->dtype, c.strm))
-ONE_INPUT(radians, a, ops_radians(&c.out, x, c.strm))
-ONE_INPUT(reciprocal, a, ops_reciprocal(&c.out, x, c.strm))
-ONE_INPUT(stop_gradient, a, ops_stop_gradient(&c.out, x, c.strm))
-ONE_INPUT(zeros_like, a, ops_fill_like(&c.out, x, 0, (enum dtype)x->dtype, c.strm))
+ONE_INPUT(copy, a, ops_copy(&c.out, v, c.strm))
+ONE_INPUT(degrees, a, ops_degrees(&c.out, v, c.strm))
+ONE_INPUT(isfinite, a, ops_isfinite(&c.out, v, c.strm))
+ONE_INPUT(isinf, a, ops_isinf(&c.out, v, c.strm))
+ONE_INPUT(isnan, a, ops_isnan(&c.out, v, c.strm))
+ONE_INPUT(isneginf, a, ops_isneginf(&c.out, v, c.strm))
+ONE_INPUT(isposinf, a, ops_isposinf(&c.out, v, c.strm))
+ONE_INPUT(ones_like, a, ops_fill_like(&c.out, v, 1, (enum dtype)v->dtype, c.strm))
+ONE_INPUT(radians, a, ops_radians(&c.out, v, c.strm))
+ONE_INPUT(reciprocal, a, ops_reciprocal(&c.out, v, c.strm))
+ONE_INPUT(stop_gradient, a, ops_stop_gradient(&c.out, v, c.strm))
+ONE_INPUT(to_fp8, x, ops_to_fp8(&c.out, v, c.strm))
+ONE_INPUT(zeros_like, a, ops_fill_like(&c.out, v, 0, (enum dtype)v->dtype, c.strm))
 
 int mlx_round(mlx_array *res, const mlx_array a, int decimals, const mlx_stream s)
 {
@@ -68,18 +69,19 @@ int mlx_nan_to_num(mlx_array *res, const mlx_array a, float nan, mlx_optional_fl
 }
 
 /* name, constructor: to another dtype */
-#define TO_DTYPE(name)                                                                             \
-    int mlx_##name(mlx_array *res, const mlx_array a, mlx_dtype dtype, const mlx_stream s)         \
+#define TO_DTYPE(name, param)                                                                      \
+    int mlx_##name(mlx_array *res, const mlx_array param, mlx_dtype dtype, const mlx_stream s)     \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
-        struct arr *x = call_arr(&c, a, "a");                                                      \
+        struct arr *v = call_arr(&c, param, #param);                                               \
         enum dtype t = call_dtype(&c, dtype);                                                      \
         if (call_ok(&c))                                                                           \
-            c.err = ops_##name(&c.out, x, t, c.strm);                                              \
+            c.err = ops_##name(&c.out, v, t, c.strm);                                              \
         return CALL_END_ARR(&c, res);                                                              \
     }
-TO_DTYPE(astype)
-TO_DTYPE(view)
+TO_DTYPE(astype, a)
+TO_DTYPE(from_fp8, x)
+TO_DTYPE(view, a)
 
 /* ---- two and three inputs ---- */
 

@@ -36,6 +36,9 @@ struct ops_axes {
  * that the op's rule asks for. */
 MUST_CHECK enum err ops_unary(struct arr **out, enum op_id op, struct arr *a, struct strm *s);
 MUST_CHECK enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
+/* 8-bit floats (4 bits of exponent, 3 of mantissa) as uint8, and back to a floating type. */
+MUST_CHECK enum err ops_to_fp8(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_from_fp8(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
 /* The bytes read as another dtype; the last dimension changes in proportion. */
 MUST_CHECK enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
 MUST_CHECK enum err ops_round(struct arr **out, struct arr *a, int decimals, struct strm *s);

@@ -550,6 +550,12 @@ int mlx_dequantize(mlx_array *res, const mlx_array w, const mlx_array scales,
                    const mlx_array biases, mlx_optional_int group_size, mlx_optional_int bits,
                    const char *mode, const mlx_array global_scale, mlx_optional_dtype dtype,
                    const mlx_stream s);
+/* Floats of 8 bits, 4 of exponent and 3 of mantissa, as uint8: rounded to the nearest, ties to
+ * even; what lies beyond 448, and NaN, become 448 with its sign. And back, to a floating type; the
+ * codes 127 and 255 are NaN. */
+int mlx_to_fp8(mlx_array *res, const mlx_array x, const mlx_stream s);
+int mlx_from_fp8(mlx_array *res, const mlx_array x, mlx_dtype dtype, const mlx_stream s);
+
 /* Matrix product of x with a quantized matrix, or with transpose: with the transposed one. */
 int mlx_quantized_matmul(mlx_array *res, const mlx_array x, const mlx_array w,
                          const mlx_array scales, const mlx_array biases, bool transpose,
