@@ -83,6 +83,17 @@ TO_DTYPE(astype, a)
 TO_DTYPE(from_fp8, x)
 TO_DTYPE(view, a)
 
+int mlx_hadamard_transform(mlx_array *res, const mlx_array a, mlx_optional_float scale,
+                           const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+
+    if (call_ok(&c))
+        c.err = ops_hadamard_transform(&c.out, x, scale.has_value ? &scale.value : NULL, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 /* ---- two and three inputs ---- */
 
 #define TWO_INPUTS(name, expr)                                                                     \

@@ -448,6 +448,11 @@ MUST_CHECK enum err ops_norm_l2(struct arr **out, struct arr *a, const struct op
 
 /* ---- convolutions ---- */
 
+/* The last axis times the Hadamard matrix of its size and scale; NULL: what makes it orthonormal.
+ */
+MUST_CHECK enum err ops_hadamard_transform(struct arr **out, struct arr *a, const float *scale,
+                                           struct strm *s);
+
 /* x of shape [n, spatial..., channels], weights of [channels, spatial..., channels of x / groups].
  * Numbers of each spatial axis: as many as there are, or one for all, or none for the default. */
 struct ops_conv {

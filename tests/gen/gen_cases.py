@@ -18,6 +18,7 @@ import cases_elementwise
 import cases_fast
 import cases_grid
 import cases_linalg
+import cases_products
 import cases_quant
 import cases_reduce
 import cases_scatter
@@ -30,7 +31,7 @@ from case_table import write_table
 def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
-                   cases_sort, cases_quant, cases_fast, cases_grid, cases_einsum, cases_linalg,
+                   cases_sort, cases_products, cases_quant, cases_fast, cases_grid, cases_einsum, cases_linalg,
                    cases_conv, cases_scatter):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:

@@ -529,6 +529,14 @@ int mlx_conv_transpose3d(mlx_array *res, const mlx_array input, const mlx_array 
                          int output_padding_0, int output_padding_1, int output_padding_2,
                          int groups, const mlx_stream s);
 
+/* ---- Hadamard transform ---- */
+
+/* The last axis, which has m * 2^k elements with m one of 1, 12, 20 and 28 and k up to 26, times
+ * the Hadamard matrix of that size; then times scale, by default one over the root of the size.
+ * What is no floating type becomes float32. */
+int mlx_hadamard_transform(mlx_array *res, const mlx_array a, mlx_optional_float scale,
+                           const mlx_stream s);
+
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
  * few bits, and all of a row are one little-endian bit stream of uint32 words.

@@ -528,6 +528,24 @@ struct scan_args {
     A_U32 reverse, begin;
 };
 
+/* ---- Hadamard transform: a pass over tiles of elements, counted from in_addr ---- */
+#define HADAMARD_TILE 4096
+#define HADAMARD_ROWS 28
+/* Element t of a tile lies (t >> log2_columns) * pitch + t % 2^log2_columns behind its first, which
+ * is `section` elements behind that of the tile tiles_across before. */
+struct hadamard_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR rows; /* of the base's matrix, as bits */
+    A_U64 size, n_tiles;
+    A_U64 section, pitch;
+    A_U32 tile, tiles_across;
+    A_U32 log2_columns;
+    A_U32 log2_block;        /* sums: neighbours in the blocks that are joined */
+    A_U32 first_bit, n_bits; /* butterflies: of the numbers of elements in the tile */
+    A_F32 scale;
+    A_U32 reserved;
+};
+
 /* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */
 #define TRANSPOSE_TILE 32
 #define TRANSPOSE_THREADS 256
@@ -576,5 +594,6 @@ static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct sort_args) == 72, "padding");
 static_assert(sizeof(struct scan_args) == 48, "padding");
+static_assert(sizeof(struct hadamard_args) == 88, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif
