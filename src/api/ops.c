@@ -202,6 +202,33 @@ int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_ar
     return CALL_END_ARR(&call, res);
 }
 
+int mlx_block_masked_mm(mlx_array *res, const mlx_array a, const mlx_array b, int block_size,
+                        const mlx_array mask_out, const mlx_array mask_lhs,
+                        const mlx_array mask_rhs, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_masked_mm v = {
+        call_arr(&c, a, "a"),       call_arr(&c, b, "b"),       block_size,
+        call_arr_opt(&c, mask_out), call_arr_opt(&c, mask_lhs), call_arr_opt(&c, mask_rhs)
+    };
+
+    if (call_ok(&c))
+        c.err = ops_block_masked_mm(&c.out, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_segmented_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array segments,
+                     const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+    struct arr *v = call_arr(&c, segments, "segments");
+
+    if (call_ok(&c))
+        c.err = ops_segmented_mm(&c.out, x, y, v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 int mlx_gather_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices,
                   const mlx_array rhs_indices, bool sorted_indices, const mlx_stream s)
 {

@@ -446,6 +446,19 @@ MUST_CHECK enum err ops_norm_matrix(struct arr **out, struct arr *a, const char 
 MUST_CHECK enum err ops_norm_l2(struct arr **out, struct arr *a, const struct ops_axes *x,
                                 struct strm *s);
 
+/* Products of which only blocks count: an element of a mask is for a block of so many rows and
+ * columns (32 or 64) of the result, of a or of b; bool, or a factor. NULL: all of them. */
+struct ops_masked_mm {
+    struct arr *a, *b;
+    int32_t block;
+    struct arr *out, *lhs, *rhs;
+};
+MUST_CHECK enum err ops_block_masked_mm(struct arr **out, const struct ops_masked_mm *v,
+                                        struct strm *s);
+/* A product of each segment of k, [first, end) in segments of shape [..., 2]. */
+MUST_CHECK enum err ops_segmented_mm(struct arr **out, struct arr *a, struct arr *b,
+                                     struct arr *segments, struct strm *s);
+
 /* ---- convolutions ---- */
 
 /* The last axis times the Hadamard matrix of its size and scale; NULL: what makes it orthonormal.

@@ -1,4 +1,4 @@
-"""Rows of the Hadamard transform."""
+"""Rows of products of which only parts count, and of the Hadamard transform."""
 
 import math
 
@@ -84,6 +84,94 @@ def hadamard_rows(rng):
             yield hadamard_row(Arr(small_integers(rng, shape, "int32"), "int32"), scale)
 
 
+# ---- products of which only parts count ----
+
+def expanded(mask, block, rows, cols):
+    return np.repeat(np.repeat(mask, block, -2), block, -1)[..., :rows, :cols]
+
+
+def masked_row(a, b, block, masks, tolerance=EXACT):
+    """masks: of the result, of a, of b; None or an input."""
+    out, lhs, rhs = (None if m is None else wide(m.values) for m in masks)
+    x, y = wide(a.values), wide(b.values)
+    if lhs is not None:
+        x = x * expanded(lhs, block, *x.shape[-2:])
+    if rhs is not None:
+        y = y * expanded(rhs, block, *y.shape[-2:])
+    z = x @ y
+    if out is not None:
+        z = z * expanded(out, block, *z.shape[-2:])
+    return Row("block_masked_mm", [a, b, *masks], [(cast(z, a.dtype), a.dtype)], [block], tolerance,
+               math.sqrt(x.shape[-1]))
+
+
+def mask(rng, shape, dtype="bool", layout="row"):
+    if dtype == "bool":
+        return laid_out(rng.integers(0, 3, shape) > 0, "bool", layout)
+    return laid_out(small_integers(rng, shape, dtype, -1, 2), dtype, layout)
+
+
+def masked_rows(rng):
+    for block in (32, 64):
+        for m, n, k in ((64, 64, 64), (100, 130, 150), (1, 70, 40), (33, 1, 129), (256, 128, 192)):
+            tm, tn, tk = (-(-d // block) for d in (m, n, k))
+            for which in range(1, 8):
+                for kind in ("bool", "float32"):
+                    a = laid_out(small_integers(rng, (m, k)), "float32",
+                                 ("row", "transposed", "sliced")[which % 3])
+                    b = laid_out(small_integers(rng, (k, n)), "float32",
+                                 ("transposed", "row", "reversed")[which % 3])
+                    # A bool mask beside numbers becomes one.
+                    masks = [mask(rng, (tm, tn), kind), mask(rng, (tm, tk), kind),
+                             mask(rng, (tk, tn), kind if which != 7 else "bool", "transposed")]
+                    yield masked_row(a, b, block, [v if which >> i & 1 else None
+                                                   for i, v in enumerate(masks)])
+    for dtype in ("float16", "bfloat16", "float64"):
+        for kind in ("bool", dtype):
+            a = Arr(small_integers(rng, (96, 160), dtype), dtype)
+            b = Arr(small_integers(rng, (160, 72), dtype), dtype)
+            yield masked_row(a, b, 32, [mask(rng, (3, 3), kind), mask(rng, (3, 5), kind),
+                                        mask(rng, (5, 3), kind)])
+    # Batches, over which masks and operands broadcast.
+    a, b = (Arr(small_integers(rng, shape), "float32") for shape in ((2, 3, 40, 70), (3, 70, 66)))
+    yield masked_row(a, b, 32, [mask(rng, (2, 1, 2, 3)), mask(rng, (3, 2, 3)), mask(rng, (3, 3))])
+    yield masked_row(a, b, 64, [None, mask(rng, (2, 3, 1, 2), "float32"), None])
+    # What is left out is not read.
+    with_nan = small_integers(rng, (64, 64))
+    with_nan[:32, 32:] = np.nan
+    lhs, kept = np.array([[True, False], [True, True]]), np.where(np.isnan(with_nan), 0, with_nan)
+    b = Arr(small_integers(rng, (64, 33)), "float32")
+    yield Row("block_masked_mm", [Arr(with_nan, "float32"), b, None, Arr(lhs, "bool"), None],
+              [(kept @ b.values, "float32")], [32], EXACT)
+
+
+def segmented_row(a, b, segments, dtype="int32"):
+    k = a.shape[1]
+    parts = [wide(a.values)[:, min(f, k):max(min(e, k), f)] @ wide(b.values)[min(f, k):max(min(e, k), f)]
+             for f, e in segments.reshape(-1, 2).tolist()]
+    z = np.array(parts).reshape(*segments.shape[:-1], a.shape[0], b.shape[1])
+    return Row("segmented_mm", [a, b, Arr(segments, dtype)], [(cast(z, a.dtype), a.dtype)],
+               tolerance=EXACT)
+
+
+def segmented_rows(rng):
+    some = np.array([[0, 5], [5, 40], [40, 40], [40, 150], [7, 9], [90, 20], [0, 150]])
+    for m, n in ((1, 1), (3, 70), (64, 64), (130, 40)):
+        for left in LAYOUTS:
+            right = LAYOUTS[-1 - LAYOUTS.index(left)]
+            a = laid_out(small_integers(rng, (m, 150)), "float32", left)
+            b = laid_out(small_integers(rng, (150, n)), "float32", right)
+            yield segmented_row(a, b, some)
+    for dtype in ("float16", "bfloat16", "float64"):
+        for left in ("row", "transposed"):
+            a = laid_out(small_integers(rng, (48, 160), dtype), dtype, left)
+            yield segmented_row(a, Arr(small_integers(rng, (160, 32), dtype), dtype), some + 3)
+    a, b = (Arr(small_integers(rng, shape), "float32") for shape in ((40, 5000), (5000, 24)))
+    for segments in ([0, 5000], [[[0, 2500], [2500, 6000]], [[6000, 7000], [1, 4999]]]):
+        yield segmented_row(a, b, np.array(segments), "uint32")
+
+
 def rows(rng):
     """(family, rows) pairs."""
-    return [("hadamard", [*hadamard_rows(rng)])]
+    return [("hadamard", [*hadamard_rows(rng)]),
+            ("sparse", [*masked_rows(rng), *segmented_rows(rng)])]

@@ -529,6 +529,22 @@ int mlx_conv_transpose3d(mlx_array *res, const mlx_array input, const mlx_array 
                          int output_padding_0, int output_padding_1, int output_padding_2,
                          int groups, const mlx_stream s);
 
+/* ---- products of which only parts count ---- */
+
+/* a x b in blocks of block_size (32 or 64) rows and columns: of the result, of a and of b only
+ * those count whose mask is true, or they are multiplied by it. Masks may be empty: all blocks
+ * count. They have an element for each block, the last ones being smaller, and broadcast over the
+ * batch. What a mask leaves out, by false or by 0, is not read. */
+int mlx_block_masked_mm(mlx_array *res, const mlx_array a, const mlx_array b, int block_size,
+                        const mlx_array mask_out, const mlx_array mask_lhs,
+                        const mlx_array mask_rhs, const mlx_stream s);
+
+/* For each pair (first, end) of segments, which has the shape [..., 2] and integers, the product of
+ * the columns of a and the rows of b from first up to end, which is 0 where there are none. What
+ * lies behind the last column counts for nothing. */
+int mlx_segmented_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array segments,
+                     const mlx_stream s);
+
 /* ---- Hadamard transform ---- */
 
 /* The last axis, which has m * 2^k elements with m one of 1, 12, 20 and 28 and k up to 26, times

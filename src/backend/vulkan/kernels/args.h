@@ -80,6 +80,19 @@ struct gemm_args {
     A_U32 reserved;
 };
 
+/* What counts of a sparse product, whose gemm_args have the address of this for c. Masks are dense:
+ * an element for each block of a matrix, one batch after the other. */
+struct mm_sparse_args {
+    A_ADDR segments; /* pairs of first and end of k, one for each batch; 0: none */
+    A_ADDR mask_out, mask_a, mask_b;
+    A_U32 has_out, has_operands; /* masks */
+    A_U32 out_is_bool, operands_are_bool;
+    A_U32 block;
+    A_U32 tiles_m, tiles_n, tiles_k; /* blocks */
+    A_U32 step;                      /* of k: a part has a multiple of it */
+    A_U32 reserved;
+};
+
 /* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements.
  */
 struct gemv_args {
@@ -564,6 +577,7 @@ static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padd
 static_assert(sizeof(struct probe_args) == 32, "padding");
 static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
 static_assert(sizeof(struct gemm_args) == 128, "padding");
+static_assert(sizeof(struct mm_sparse_args) == 72, "padding");
 static_assert(sizeof(struct gemv_args) == 128, "padding");
 static_assert(sizeof(struct splitk_args) == 88, "padding");
 static_assert(sizeof(struct quantize_args) == 88, "padding");
