@@ -523,6 +523,18 @@ struct ops_gather_qmm {
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
 
+/* x, which is packed first, times the transpose of w, which is packed if it has no scales; what
+ * they are packed to is multiplied and added up in float32. */
+struct ops_qqmm {
+    struct arr *x, *w;
+    struct ops_quant q;
+    struct arr *scales, *global_x, *global_w; /* may be NULL */
+};
+MUST_CHECK enum err ops_qqmm(struct arr **out, const struct ops_qqmm *v, struct strm *s);
+MUST_CHECK enum err ops_gather_qqmm(struct arr **out, const struct ops_qqmm *v,
+                                    struct arr *lhs_indices, struct arr *rhs_indices,
+                                    struct strm *s);
+
 /* ---- fast: norms, rotary positions, attention (docs/runtime.md) ---- */
 
 /* Over the last axis; weight may be NULL. */

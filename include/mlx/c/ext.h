@@ -9,6 +9,7 @@
 
 #include "mlx/c/array.h"
 #include "mlx/c/map.h"
+#include "mlx/c/optional.h"
 #include "mlx/c/stream.h"
 #include "mlx/c/string.h"
 
@@ -52,6 +53,13 @@ int mlx_linalg_det(mlx_array *res, const mlx_array a, const mlx_stream s);
 
 /* Their signs (-1, 0 or 1), and the logarithms of their absolute values. */
 int mlx_linalg_slogdet(mlx_array *res_0, mlx_array *res_1, const mlx_array a, const mlx_stream s);
+
+/* mlx_qqmm of that matrix of x and that matrix of w for each pair of indices, as mlx_gather_qmm. */
+int mlx_gather_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+                    const mlx_array lhs_indices, const mlx_array rhs_indices,
+                    mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+                    const mlx_array global_scale_x, const mlx_array global_scale_w,
+                    bool sorted_indices, const mlx_stream s);
 
 #ifdef __cplusplus
 }

@@ -585,6 +585,13 @@ int mlx_quantized_matmul(mlx_array *res, const mlx_array x, const mlx_array w,
                          const mlx_array scales, const mlx_array biases, bool transpose,
                          mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
                          const mlx_stream s);
+/* x times the transpose of w, both quantized: x first, along its last axis; w if w_scales is empty.
+ * Not for mode affine. global_scale_x and _w (the largest magnitudes) for nvfp4, both or none. Sums
+ * are float32. Gradients, of a w that is not packed, quantize their operands again. */
+int mlx_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+             mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+             const mlx_array global_scale_x, const mlx_array global_scale_w, const mlx_stream s);
+
 /* For each pair of indices, which broadcast against each other, the product of that matrix of x and
  * that matrix of w; matrices are numbered over all dimensions but the last two. Empty indices are
  * all matrices in order. sorted_indices promises that the given ones ascend. */
