@@ -105,6 +105,7 @@ MUST_CHECK enum err ops_arange(struct arr **out, const struct arange_params *ran
 struct ops_linspace {
     double start, stop;
     int num;
+    bool is_open; /* stop is not among them */
 };
 MUST_CHECK enum err ops_linspace(struct arr **out, const struct ops_linspace *l, enum dtype t,
                                  struct strm *s);
@@ -566,6 +567,26 @@ struct ops_sdpa {
     struct arr *mask, *sinks; /* may be NULL */
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
+
+/* ---- made of other ops ---- */
+
+MUST_CHECK enum err ops_logical_xor(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+/* Rounded towards zero. */
+MUST_CHECK enum err ops_trunc(struct arr **out, struct arr *a, struct strm *s);
+/* Differences of neighbours, n times over. */
+MUST_CHECK enum err ops_diff(struct arr **out, struct arr *a, int n, int axis, struct strm *s);
+/* Sums of conj(a) * b along an axis. */
+MUST_CHECK enum err ops_vecdot(struct arr **out, struct arr *a, struct arr *b, int axis,
+                               struct strm *s);
+/* Backwards along the axes. */
+MUST_CHECK enum err ops_flip(struct arr **out, struct arr *a, struct ints axes, struct strm *s);
+MUST_CHECK enum err ops_count_nonzero(struct arr **out, struct arr *a, const struct ops_axes *axes,
+                                      struct strm *s);
+/* As many parts as the axis, which is not negative, has elements. */
+MUST_CHECK enum err ops_unstack(struct arr **parts, struct arr *a, int axis, struct strm *s);
+/* Where values belong in a sorted vector: in front of equal ones, or behind them (side "right"). */
+MUST_CHECK enum err ops_searchsorted(struct arr **out, struct arr *sorted, struct arr *values,
+                                     const char *side, struct strm *s);
 
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */
