@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "mlx/c/array.h"
+#include "mlx/c/closure.h"
+#include "mlx/c/export.h"
 #include "mlx/c/map.h"
 #include "mlx/c/optional.h"
 #include "mlx/c/stream.h"
@@ -129,6 +131,11 @@ int mlx_random_bernoulli_like(mlx_array *res, const mlx_array p, const mlx_array
  * text about its cost. */
 int mlx_einsum_path(mlx_vector_int *positions, mlx_vector_int *counts, mlx_string *info,
                     const char *subscripts, const mlx_vector_array operands);
+
+/* mlx_function_exporter_new with a text that is kept in the file, for whoever reads it; may be
+ * NULL. */
+mlx_function_exporter mlx_function_exporter_new_metadata(const char *file, const mlx_closure fun,
+                                                         bool shapeless, const char *metadata);
 
 #ifdef __cplusplus
 }
