@@ -69,25 +69,43 @@ int mlx_export_function_kwargs(const char *file, const mlx_closure_kwargs fun,
     return export_once(&c, &p, &a);
 }
 
-mlx_function_exporter mlx_function_exporter_new(const char *file, const mlx_closure fun,
-                                                bool shapeless)
+static mlx_function_exporter new_exporter(struct call c, const struct exporter_params *p)
 {
-    struct call c = CALL(file);
     mlx_function_exporter res = { NULL };
-    struct exporter_params p = { .path = file,
-                                 .fun = call_fun(&c, fun.ctx, "fun"),
-                                 .shapeless = shapeless };
 
     if (call_ok(&c))
         c.err = box_make(&res.ctx, sizeof(struct exporter_box));
     if (call_ok(&c))
-        c.err = exporter_new(&((struct exporter_box *)res.ctx)->exporter, &p);
+        c.err = exporter_new(&((struct exporter_box *)res.ctx)->exporter, p);
     if (!call_ok(&c)) {
         mem_free(res.ctx);
         res.ctx = NULL;
     }
     CALL_END(&c);
     return res;
+}
+
+mlx_function_exporter mlx_function_exporter_new(const char *file, const mlx_closure fun,
+                                                bool shapeless)
+{
+    struct call c = CALL(file);
+    struct exporter_params p = { .path = file,
+                                 .fun = call_fun(&c, fun.ctx, "fun"),
+                                 .shapeless = shapeless };
+
+    return new_exporter(c, &p);
+}
+
+mlx_function_exporter mlx_function_exporter_new_metadata(const char *file, const mlx_closure fun,
+                                                         bool shapeless, const char *metadata)
+{
+    struct call c = CALL(file);
+    struct exporter_params p = { .path = file,
+                                 .fun = call_fun(&c, fun.ctx, "fun"),
+                                 .shapeless = shapeless,
+                                 .metadata = metadata };
+
+    return new_exporter(c, &p);
 }
 
 int mlx_function_exporter_free(mlx_function_exporter xfunc)

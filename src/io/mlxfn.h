@@ -48,8 +48,14 @@ MUST_CHECK enum err mlxfn_apply(struct arr **out, const struct mlxfn *f,
 
 struct mlxfn_writer;
 
-/* Opens the file and writes what it begins with. */
-MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless);
+/* What a file begins with. metadata: any text, for whoever reads the file; may be NULL. */
+struct mlxfn_header {
+    bool shapeless;
+    const char *metadata;
+};
+/* Opens the file and writes its beginning. */
+MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path,
+                                     const struct mlxfn_header *h);
 /* A graph on placeholders. The file is complete, and has its name, after each. After a failure to
  * write it takes no more. ERR_ARG for nodes that the format does not know. */
 struct mlxfn_graph {

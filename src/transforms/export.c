@@ -152,7 +152,7 @@ enum err exporter_new(struct exporter **out, const struct exporter_params *p)
     x->fun = counted_ref(p->fun);
     x->named = counted_ref(p->named);
     x->shapeless = p->shapeless;
-    TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless));
+    TRY(mlxfn_writer_new(&x->file, p->path, &(struct mlxfn_header){ p->shapeless, p->metadata }));
     *out = x;
     x = NULL;
 out:

@@ -23,6 +23,7 @@ struct exporter_params {
     struct fun *fun;
     struct fun_named *named;
     bool shapeless;
+    const char *metadata; /* of the file; may be NULL */
 };
 MUST_CHECK enum err exporter_new(struct exporter **out, const struct exporter_params *p);
 void exporter_destroy(struct exporter **x);

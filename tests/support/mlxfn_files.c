@@ -9,8 +9,8 @@
 
 const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",    "views",
                                     "moves",        "reductions", "products",  "factors",
-                                    "convolutions", "fouriers",   "quantized", "randoms",
-                                    "signatures",   "shapeless" };
+                                    "convolutions", "fouriers",   "matrices",  "quantized",
+                                    "randoms",      "signatures", "shapeless" };
 const size_t mlxfn_count = ARRAY_LEN(mlxfn_names);
 
 const char *mlxfn_path(const char *name)

@@ -80,6 +80,19 @@ struct gemm_args {
     A_U32 reserved;
 };
 
+/* What counts of a sparse product, whose gemm_args have the address of this for c. Masks are dense:
+ * an element for each block of a matrix, one batch after the other. */
+struct mm_sparse_args {
+    A_ADDR segments; /* pairs of first and end of k, one for each batch; 0: none */
+    A_ADDR mask_out, mask_a, mask_b;
+    A_U32 has_out, has_operands; /* masks */
+    A_U32 out_is_bool, operands_are_bool;
+    A_U32 block;
+    A_U32 tiles_m, tiles_n, tiles_k; /* blocks */
+    A_U32 step;                      /* of k: a part has a multiple of it */
+    A_U32 reserved;
+};
+
 /* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements.
  */
 struct gemv_args {
@@ -528,6 +541,24 @@ struct scan_args {
     A_U32 reverse, begin;
 };
 
+/* ---- Hadamard transform: a pass over tiles of elements, counted from in_addr ---- */
+#define HADAMARD_TILE 4096
+#define HADAMARD_ROWS 28
+/* Element t of a tile lies (t >> log2_columns) * pitch + t % 2^log2_columns behind its first, which
+ * is `section` elements behind that of the tile tiles_across before. */
+struct hadamard_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR rows; /* of the base's matrix, as bits */
+    A_U64 size, n_tiles;
+    A_U64 section, pitch;
+    A_U32 tile, tiles_across;
+    A_U32 log2_columns;
+    A_U32 log2_block;        /* sums: neighbours in the blocks that are joined */
+    A_U32 first_bit, n_bits; /* butterflies: of the numbers of elements in the tile */
+    A_F32 scale;
+    A_U32 reserved;
+};
+
 /* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */
 #define TRANSPOSE_TILE 32
 #define TRANSPOSE_THREADS 256
@@ -610,6 +641,7 @@ static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padd
 static_assert(sizeof(struct probe_args) == 32, "padding");
 static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
 static_assert(sizeof(struct gemm_args) == 128, "padding");
+static_assert(sizeof(struct mm_sparse_args) == 72, "padding");
 static_assert(sizeof(struct gemv_args) == 128, "padding");
 static_assert(sizeof(struct splitk_args) == 88, "padding");
 static_assert(sizeof(struct quantize_args) == 88, "padding");
@@ -640,5 +672,6 @@ static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct sort_args) == 72, "padding");
 static_assert(sizeof(struct scan_args) == 48, "padding");
+static_assert(sizeof(struct hadamard_args) == 88, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif
