@@ -3,12 +3,62 @@
 #include "support/rules.h"
 
 #define F DT_FLOAT32
+#define N DT_INT32
+#define U DT_UINT32
 
 #define ADDMM(name_, alpha, beta, ...)                                                             \
     {                                                                                              \
         .name = name_, .op = OP_ADDMM, .make = rules_node,                                         \
         .with = &(const struct addmm_params){ alpha, beta }, .dtype = { F, F, F }, .n_in = 3,      \
         .grads = 7, .is_smooth = true, .is_curved = true, __VA_ARGS__                              \
+    }
+
+/* Inputs from the `from`th on are numbers of matrices. */
+static enum err numbered(struct arr **out, const struct rule_subject *f, struct arr *const *in,
+                         int from, struct strm *s)
+{
+    struct arr *all[RULE_IN] = { NULL };
+    enum err err = ERR_OK;
+
+    for (int i = 0; i < f->n_in && !err; i++)
+        err = ops_astype(&all[i], in[i], i < from ? (enum dtype)in[i]->dtype : DT_UINT32, s);
+    if (!err)
+        err = ops_make(out, f->op, f->with, (struct arrs){ all, (size_t)f->n_in }, s);
+    arr_unref_all(all, RULE_IN);
+    return err;
+}
+
+static enum err make_gather_mm(struct arr **out, const struct rule_subject *f,
+                               struct arr *const *in, struct strm *s)
+{
+    return numbered(out, f, in, 2, s);
+}
+
+static enum err make_gather_qmm(struct arr **out, const struct rule_subject *f,
+                                struct arr *const *in, struct strm *s)
+{
+    return numbered(out, f, in, 4, s);
+}
+
+#define GATHER_MM(name_, ...)                                                                      \
+    {                                                                                              \
+        .name = name_, .op = OP_GATHER_MM, .make = make_gather_mm, .dtype = { F, F, N, N },        \
+        .n_in = 4, .grads = 3, .is_curved = true, .no_vmap = true,                                 \
+        .with = &(const struct gather_mm_params){ 0 }, .shape = {                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define GATHER_QMM(name_, transpose, ...)                                                          \
+    {                                                                                              \
+        .name = name_, .op = OP_GATHER_QMM, .make = make_gather_qmm,                               \
+        .dtype = { F, U, F, F, N, N }, .n_in = 6, .grads = 13, .is_single = true, .no_vmap = true, \
+        .with = &(const struct quantized_matmul_params){ { 32, 4, QUANT_AFFINE },                  \
+                                                         transpose,                                \
+                                                         false,                                    \
+                                                         false },                                  \
+        .shape = {                                                                                 \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
     }
 
 static const struct rule_subject subjects[] = {
@@ -26,6 +76,17 @@ static const struct rule_subject subjects[] = {
           .shape = { { 2, { 3, 2 } }, { 2, { 2, 2 } }, { 2, { 3, 2 } } }),
     ADDMM("addmm of batches", 2, -1,
           .shape = { { 3, { 2, 1, 2 } }, { 3, { 2, 2, 2 } }, { 3, { 2, 1, 2 } } }),
+
+    GATHER_MM("gather_mm", { 3, { 3, 2, 3 } }, { 3, { 3, 3, 2 } }, { 1, { 4 } }, { 1, { 4 } }),
+    GATHER_MM("gather_mm of rows", { 4, { 2, 2, 1, 4 } }, { 3, { 3, 4, 2 } }, { 2, { 2, 3 } },
+              { 2, { 2, 3 } }),
+    GATHER_MM("gather_mm of one", { 3, { 3, 1, 4 } }, { 4, { 1, 3, 4, 2 } }, { 0 }, { 0 }),
+    GATHER_QMM("gather_qmm", true, { 3, { 3, 2, 32 } }, { 3, { 3, 4, 4 } }, { 3, { 3, 4, 1 } },
+               { 3, { 3, 4, 1 } }, { 1, { 4 } }, { 1, { 4 } }),
+    GATHER_QMM("gather_qmm of many rows", true, { 3, { 3, 12, 32 } }, { 3, { 3, 4, 4 } },
+               { 3, { 3, 4, 1 } }, { 3, { 3, 4, 1 } }, { 2, { 2, 2 } }, { 2, { 2, 2 } }),
+    GATHER_QMM("gather_qmm of columns", false, { 3, { 3, 1, 4 } }, { 3, { 3, 4, 8 } },
+               { 3, { 3, 4, 2 } }, { 3, { 3, 4, 2 } }, { 1, { 4 } }, { 1, { 4 } }),
 };
 
 TEST_RULES(subjects)
