@@ -2,6 +2,7 @@
 #include "base/gate.h"
 #include "eval/stream.h"
 #include "ops/build.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 struct norm {
@@ -179,4 +180,17 @@ enum err ops_layer_norm(struct arr **out, struct arr *x, const struct ops_layer_
                                 .bias = n->bias,
                                 .eps = n->eps },
                 s);
+}
+
+enum err norm_parts(struct arr **out, const struct op_apply *f)
+{
+    const struct norm_params *p = f->params;
+
+    return by_parts(out, f->in[0],
+                    &(struct norm){ .op = f->op,
+                                    .weight = p->has_weight ? f->in[1] : NULL,
+                                    .bias = p->has_bias ? f->in[1 + p->has_weight] : NULL,
+                                    .eps = p->eps,
+                                    .dtype = dtype_of(f->in[0]) },
+                    f->strm);
 }

@@ -534,6 +534,10 @@ struct ops_sdpa {
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
 
+/* What a node of this op gives, made of other ops; for those whose rules say parts. */
+struct op_apply;
+MUST_CHECK enum err ops_parts(struct arr **outs, const struct op_apply *f);
+
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */
 
