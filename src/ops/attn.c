@@ -378,6 +378,26 @@ enum err op_infer_sdpa(struct infer_call *c)
     return ERR_OK;
 }
 
+enum err op_infer_sdpa_vjp(struct infer_call *c)
+{
+    const struct sdpa_params *p = c->params;
+    struct out_desc one = { 0 };
+    struct infer_call of = { OP_SDPA, p, c->in, c->n_in - 2, 1, &one };
+
+    FITS(op_infer_sdpa(&of) == ERR_OK && one.dtype != DT_FLOAT64);
+    for (size_t i = c->n_in - 2; i < c->n_in; i++)
+        FITS(dtype_of(c->in[i]) == one.dtype && c->in[i]->ndim == 4 &&
+             shp_same_dims(c->in[i]->shape, one.shape.d, 4));
+    c->n_out = 3 + (size_t)p->has_sinks;
+    for (size_t i = 0; i < c->n_out; i++) {
+        const struct arr *a = c->in[i < 3 ? i : c->n_in - 3];
+        FITS(a->size);
+        c->out[i].dtype = dtype_of(a);
+        arr_shape(&c->out[i].shape, a);
+    }
+    return ERR_OK;
+}
+
 static enum err make_node(struct arr **out, const struct attention *t, struct strm *s)
 {
     struct sdpa_params p = { t->scale, t->causal, t->mask != NULL, t->sinks != NULL };

@@ -3,6 +3,41 @@
 #include "ops/rules.h"
 #include "ops/vmap.h"
 
+static bool is_empty(const struct op_apply *f)
+{
+    return !f->in[0]->size || !f->in[1]->size || !f->in[2]->size;
+}
+
+/* The node does not give the cotangent of a mask, and there is none for float64. */
+static bool needs_parts(const struct vjp_call *c)
+{
+    const struct sdpa_params *p = c->f.params;
+    bool needs = c->f.in[0]->dtype == DT_FLOAT64 || is_empty(&c->f);
+
+    for (size_t i = 0; i < c->n_wanted; i++)
+        needs |= p->has_mask && c->wanted[i] == 3;
+    return needs;
+}
+
+enum err op_vjp_sdpa(struct vjp_call *c)
+{
+    struct arr *in[7], *out[4] = { NULL };
+    size_t n = c->f.n_in;
+    enum err err;
+
+    if (needs_parts(c))
+        return c->f.by_parts->vjp(c);
+    memcpy(in, c->f.in, n * sizeof in[0]);
+    in[n] = c->out[0];
+    in[n + 1] = c->cotan[0];
+    TRY(ops_make(out, OP_SDPA_VJP, c->f.params, (struct arrs){ in, n + 2 }, c->f.strm));
+    for (size_t i = 0; i < c->n_wanted; i++)
+        c->result[i] = arr_ref(out[MIN(c->wanted[i], 3)]);
+out:
+    arr_unref_all(out, 4);
+    return err;
+}
+
 /* Inputs of attention but sinks: a batch of them is as many more batches. Results are new. */
 static enum err join_batches(struct arr **in, const struct vmap_call *c, size_t n)
 {

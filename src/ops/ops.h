@@ -537,6 +537,9 @@ MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct 
 /* What a node of this op gives, made of other ops; for those whose rules say parts. */
 struct op_apply;
 MUST_CHECK enum err ops_parts(struct arr **outs, const struct op_apply *f);
+/* If f's op gives gradients: of which op, with the inputs that f begins with, and of which of them,
+ * one for each output of f. The cotangent is f's last input. */
+bool ops_gradient_of(struct op_apply *of, int *inputs, const struct op_apply *f);
 
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */

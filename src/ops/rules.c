@@ -120,3 +120,8 @@ enum err op_jvp_parts(struct jvp_call *c)
 {
     return c->f.by_parts->jvp(c);
 }
+
+enum err op_vmap_parts(struct vmap_call *c)
+{
+    return c->f.by_parts->vmap(c);
+}

@@ -10,24 +10,44 @@ struct parts {
     const int *at; /* which inputs the arguments are; NULL: all, in order */
 };
 
+static enum err vjp(struct vjp_call *c);
+
+/* What the op gives, of other ops: a gradient is that of what its op is made of. */
+static enum err make(struct outs *out, const struct op_apply *f)
+{
+    int inputs[OP_MAX_OUT];
+    struct op_apply of;
+    enum err err;
+
+    TRY(outs_init(out, f->n_out));
+    if (ops_gradient_of(&of, inputs, f))
+        err = vjp(&(struct vjp_call){ .f = of,
+                                      .cotan = &f->in[f->n_in - 1],
+                                      .wanted = inputs,
+                                      .n_wanted = f->n_out,
+                                      .result = out->v });
+    else
+        err = ops_parts(out->v, f);
+out:
+    if (err)
+        outs_fini(out);
+    return err;
+}
+
 static enum err call(struct fun *fun, struct arrs in, struct outs *out)
 {
     const struct parts *p = (const struct parts *)fun;
     struct op_apply f = *p->f;
     struct arr **all = mem_alloc_array(f.n_in, sizeof *all);
-    enum err err = ERR_NO_MEMORY;
+    enum err err;
 
     if (!all)
-        return err;
+        return ERR_NO_MEMORY;
     memcpy(all, f.in, f.n_in * sizeof *all);
     for (size_t i = 0; i < in.n; i++)
         all[p->at ? (size_t)p->at[i] : i] = in.v[i];
     f.in = all;
-    TRY(outs_init(out, f.n_out));
-    TRY(ops_parts(out->v, &f));
-out:
-    if (err)
-        outs_fini(out);
+    err = make(out, &f);
     mem_free(all);
     return err;
 }

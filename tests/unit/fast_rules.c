@@ -29,6 +29,16 @@ static const struct rule_subject subjects[] = {
     FAST("layer_norm alone", LAYER_NORM, PARAMS(norm, { 0.2f, false, false }), 1,
          SHAPES({ 2, { 3, 4 } }), TYPES(F), .grads = 1, .is_smooth = true),
 
+    FAST("rms_norm's gradient", RMS_NORM_VJP, PARAMS(norm_vjp, { { 0.2f, true, false }, true }), 3,
+         SHAPES({ 2, { 3, 5 } }, { 1, { 5 } }, { 2, { 3, 5 } }), TYPES(F, F, F), .grads = 7,
+         .n_out = 2),
+    FAST("rms_norm's gradient of x", RMS_NORM_VJP,
+         PARAMS(norm_vjp, { { 0.2f, false, false }, false }), 2,
+         SHAPES({ 2, { 3, 4 } }, { 2, { 3, 4 } }), TYPES(F, F), .grads = 3),
+    FAST("layer_norm's gradient", LAYER_NORM_VJP, PARAMS(norm_vjp, { { 0.2f, true, true }, true }),
+         4, SHAPES({ 2, { 3, 5 } }, { 1, { 5 } }, { 1, { 5 } }, { 2, { 3, 5 } }), TYPES(F, F, F, F),
+         .grads = 15, .n_out = 3),
+
     FAST("rope", ROPE, PARAMS(rope, { 4, false, true, 100, 0.5f, 2, false, false }), 1,
          SHAPES({ 3, { 2, 3, 6 } }), TYPES(F), .grads = 1, .is_smooth = true),
     FAST("rope of neighbours, back", ROPE,

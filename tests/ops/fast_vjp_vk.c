@@ -1,0 +1,302 @@
+/* Gradients of norms and attention on the GPU, whose kernels and the CPU's are held against what
+ * the parts of the op give in float32. */
+#include <math.h>
+
+#include "backend/vulkan/ops/variant.h"
+#include "base/gate.h"
+#include "eval/eval.h"
+#include "graph/op_call.h"
+#include "ops/build.h"
+#include "support/arrays.h"
+#include "support/nd.h"
+#include "transforms/parts.h"
+
+#define IN_MAX 5
+
+static const enum dtype types[] = { DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16 };
+
+/* An op on operands of one dtype, but for a bool mask. */
+struct subject {
+    const char *name;
+    enum op_id op;
+    const void *params;
+    int n_in;
+    struct shp shape[IN_MAX];
+    uint32_t fixed; /* operands without gradients, as bits: bool where they are masks */
+};
+
+struct setup {
+    const struct subject *f;
+    enum dtype dtype;
+    struct nd nd[IN_MAX], cotan;
+    struct arr *in[IN_MAX];
+};
+
+static bool is_fixed(const struct subject *f, int i)
+{
+    return f->fixed >> i & 1;
+}
+
+static void setup_init(struct setup *s, const struct subject *f, enum dtype t,
+                       enum nd_layout layout)
+{
+    struct rng r = { 11 };
+    struct arr *out = NULL;
+    struct shp shape;
+
+    *s = (struct setup){ .f = f, .dtype = t };
+    for (int i = 0; i < f->n_in; i++) {
+        nd_make(&s->nd[i], &r, is_fixed(f, i) ? DT_BOOL : t, &f->shape[i], layout);
+        s->in[i] = s->nd[i].arr;
+    }
+    assert_ok(ops_make(&out, f->op, f->params, (struct arrs){ s->in, (size_t)f->n_in }, nd_gpu));
+    arr_shape(&shape, out);
+    arr_unref(&out);
+    nd_make(&s->cotan, &r, t, &shape, layout);
+}
+
+static void setup_fini(struct setup *s)
+{
+    for (int i = 0; i < s->f->n_in; i++)
+        nd_free(&s->nd[i]);
+    nd_free(&s->cotan);
+}
+
+static size_t list_wanted(int *wanted, const struct subject *f)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < f->n_in; i++)
+        if (!is_fixed(f, i))
+            wanted[n++] = i;
+    return n;
+}
+
+/* The cotangents of all inputs by the op's rule, or by its parts. */
+static void gradients(struct arr **result, const struct setup *s, struct strm *strm, bool by_parts)
+{
+    const struct subject *f = s->f;
+    struct arr *in[IN_MAX] = { NULL }, *cotan = NULL, *out = NULL;
+    enum dtype t = by_parts ? DT_FLOAT32 : s->dtype;
+    int wanted[IN_MAX];
+
+    for (int i = 0; i < f->n_in; i++)
+        assert_ok(ops_astype(&in[i], s->in[i], is_fixed(f, i) ? DT_BOOL : t, strm));
+    assert_ok(ops_astype(&cotan, s->cotan.arr, t, strm));
+    struct op_apply apply = { .op = f->op,
+                              .params = f->params,
+                              .in = in,
+                              .n_in = (size_t)f->n_in,
+                              .n_out = 1,
+                              .strm = strm,
+                              .by_parts = &transform_by_parts };
+    assert_ok(ops_make(&out, f->op, f->params, (struct arrs){ in, (size_t)f->n_in }, strm));
+    struct vjp_call c = { apply, &out, &cotan, wanted, list_wanted(wanted, f), result };
+    assert_ok(by_parts ? transform_by_parts.vjp(&c) : op_table[f->op].vjp(&c));
+    arr_unref_all(in, IN_MAX);
+    arr_unref(&cotan);
+    arr_unref(&out);
+}
+
+static double magnitude(const double complex *v, size_t n)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, cabs(v[i]));
+    return most;
+}
+
+static void compare(const struct setup *s, struct arr *got, struct arr *want)
+{
+    double complex *x = arr_values(got), *y = arr_values(want);
+    double scale = 4 * magnitude(y, want->size) + 0.5;
+
+    assert_true(arr_same_shape(got, want) && got->dtype == s->dtype);
+    for (size_t i = 0; i < got->size; i++)
+        nd_check(s->dtype, (struct num){ .re = creal(x[i]) }, (struct num){ .re = creal(y[i]) },
+                 scale, s->f->name);
+    mem_free(x);
+    mem_free(y);
+}
+
+static void check(const struct subject *f, enum dtype t, enum nd_layout layout)
+{
+    struct arr *want[IN_MAX] = { NULL };
+    struct setup s;
+    int wanted[IN_MAX];
+    size_t n = list_wanted(wanted, f);
+
+    setup_init(&s, f, t, layout);
+    gradients(want, &s, test_stream(), true);
+    for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+        struct arr *got[IN_MAX] = { NULL };
+        gradients(got, &s, on_gpu ? nd_gpu : test_stream(), false);
+        assert_true(got[0]->node->op != f->op && got[0]->node->n_in > f->n_in);
+        if (on_gpu)
+            (void)nd_run(got[0]); /* which dispatches, or fails */
+        for (size_t i = 0; i < n; i++)
+            compare(&s, got[i], want[i]);
+        arr_unref_all(got, IN_MAX);
+    }
+    arr_unref_all(want, IN_MAX);
+    setup_fini(&s);
+}
+
+/* ---- norms ---- */
+
+static void check_norms(const struct shp *x, enum dtype t, enum nd_layout layout)
+{
+    static const struct norm_params params[] = {
+        { 0.1f, false, false }, { 0.1f, true, false }, { 0.1f, true, true }, { 0.1f, false, true }
+    };
+    struct shp last = { 1, { x->d[x->ndim - 1] } };
+
+    for (size_t i = 0; i < ARRAY_LEN(params); i++)
+        for (int centred = 0; centred < 2; centred++) {
+            struct subject f = { .name = centred ? "layer_norm" : "rms_norm",
+                                 .op = centred ? OP_LAYER_NORM : OP_RMS_NORM,
+                                 .params = &params[i],
+                                 .n_in = 1 + params[i].has_weight + params[i].has_bias,
+                                 .shape = { *x, last, last } };
+            check(&f, t, layout);
+        }
+}
+
+static void test_norm_lengths(void **state)
+{
+    static const int32_t lengths[] = { 1, 2, 7, 8, 64, 100, 255, 256, 1024, 4097 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
+        check_norms(&(struct shp){ 2, { 11, lengths[i] } }, types[i % ARRAY_LEN(types)], ND_ROW);
+}
+
+static void test_norm_layouts(void **state)
+{
+    static const struct shp shapes[] = { { 1, { 77 } }, { 3, { 4, 5, 64 } } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+        for (int layout = 0; layout < ND_LAYOUTS; layout++)
+            check_norms(&shapes[i], types[layout % 3], (enum nd_layout)layout);
+}
+
+/* Workgroups of many subgroups, which a software device does not choose by itself. */
+static void test_norm_large_workgroups(void **state)
+{
+    int64_t old = gate_set_int(GATE_VK_WORKGROUP, 256);
+
+    (void)state;
+    check_norms(&(struct shp){ 2, { 37, 64 } }, DT_BFLOAT16, ND_ROW);
+    check_norms(&(struct shp){ 2, { 5, 1000 } }, DT_FLOAT32, ND_SHIFTED);
+    check_norms(&(struct shp){ 2, { 3, 9000 } }, DT_FLOAT16, ND_ROW);
+    gate_set_int(GATE_VK_WORKGROUP, old);
+}
+
+static void test_norm_walk(void **state)
+{
+    uint64_t before = variant_hits(VARIANT_NORM_VJP_WALK);
+
+    (void)state;
+    gate_set_int(GATE_VK_NORM_VJP_ROW, 0);
+    check_norms(&(struct shp){ 2, { 20, 96 } }, DT_BFLOAT16, ND_ROW);
+    gate_set_int(GATE_VK_NORM_VJP_ROW, 1);
+    assert_int_equal(variant_hits(VARIANT_NORM_VJP_WALK) - before, 8);
+}
+
+/* More rows than the teams that share them. */
+static void test_norm_many_rows(void **state)
+{
+    (void)state;
+    check_norms(&(struct shp){ 2, { 5000, 16 } }, DT_FLOAT32, ND_ROW);
+}
+
+/* ---- attention ---- */
+
+struct sizes {
+    int32_t batch, heads, n_kv, n_q, n_k, dim, v_dim;
+};
+
+static void check_attention(const struct sizes *n, const struct sdpa_params *p, enum dtype t,
+                            enum nd_layout layout)
+{
+    struct subject f = { .name = "attention",
+                         .op = OP_SDPA,
+                         .params = p,
+                         .n_in = 3,
+                         .shape = { { 4, { n->batch, n->heads, n->n_q, n->dim } },
+                                    { 4, { n->batch, n->n_kv, n->n_k, n->dim } },
+                                    { 4, { n->batch, n->n_kv, n->n_k, n->v_dim } } } };
+
+    if (p->has_mask) {
+        f.fixed = 1u << f.n_in;
+        f.shape[f.n_in++] = (struct shp){ 4, { n->batch, n->heads, n->n_q, n->n_k } };
+    }
+    if (p->has_sinks)
+        f.shape[f.n_in++] = (struct shp){ 1, { n->heads } };
+    check(&f, t, layout);
+}
+
+static const struct sdpa_params plain = { 0.3f, false, false, false },
+                                causal = { 0.3f, true, false, false },
+                                masked = { 0.3f, false, true, false },
+                                sinks = { 0.3f, true, false, true };
+
+static void test_attention_sizes(void **state)
+{
+    static const struct sizes sizes[] = {
+        { 1, 1, 1, 1, 1, 1, 1 },     { 2, 4, 2, 5, 7, 16, 16 },    { 1, 3, 1, 33, 40, 24, 8 },
+        { 1, 2, 2, 70, 70, 64, 64 }, { 2, 2, 1, 17, 130, 80, 96 }, { 1, 1, 1, 9, 12, 256, 128 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        check_attention(&sizes[i], &plain, types[i % 3], ND_ROW);
+        check_attention(&sizes[i], &causal, types[(i + 1) % 3], ND_ROW);
+        check_attention(&sizes[i], &masked, types[(i + 2) % 3], ND_ROW);
+        check_attention(&sizes[i], &sinks, types[i % 3], ND_SHIFTED);
+    }
+}
+
+static void test_attention_layouts(void **state)
+{
+    static const struct sizes sizes = { 2, 4, 2, 9, 11, 16, 8 };
+
+    (void)state;
+    for (int layout = 0; layout < ND_LAYOUTS; layout++)
+        check_attention(&sizes, layout % 2 ? &masked : &sinks, types[layout % 3],
+                        (enum nd_layout)layout);
+}
+
+/* The tiles of hardware. */
+static void test_attention_large_workgroups(void **state)
+{
+    static const struct sizes sizes = { 1, 4, 2, 70, 90, 72, 40 };
+    int64_t old = gate_set_int(GATE_VK_WORKGROUP, 256);
+    uint64_t before = variant_hits(VARIANT_SDPA_VJP_TILED);
+
+    (void)state;
+    check_attention(&sizes, &causal, DT_FLOAT32, ND_ROW);
+    check_attention(&sizes, &masked, DT_BFLOAT16, ND_SHIFTED);
+    check_attention(&sizes, &sinks, DT_FLOAT16, ND_ROW);
+    gate_set_int(GATE_VK_WORKGROUP, old);
+    assert_int_equal(variant_hits(VARIANT_SDPA_VJP_TILED) - before, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_norm_lengths),
+        cmocka_unit_test(test_norm_layouts),
+        cmocka_unit_test(test_norm_large_workgroups),
+        cmocka_unit_test(test_norm_walk),
+        cmocka_unit_test(test_norm_many_rows),
+        cmocka_unit_test(test_attention_sizes),
+        cmocka_unit_test(test_attention_layouts),
+        cmocka_unit_test(test_attention_large_workgroups),
+        cmocka_unit_test(nd_test_no_validation_messages),
+    };
+
+    return cmocka_run_group_tests_name("fast_vjp_vk", tests, nd_open, NULL);
+}
