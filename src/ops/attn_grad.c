@@ -1,4 +1,6 @@
 /* Rules of attention. */
+#include "base/gate.h"
+#include "eval/stream.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 #include "ops/vmap.h"
@@ -8,12 +10,16 @@ static bool is_empty(const struct op_apply *f)
     return !f->in[0]->size || !f->in[1]->size || !f->in[2]->size;
 }
 
-/* The node does not give the cotangent of a mask, and there is none for float64. */
+/* The node does not give the cotangent of a mask, and there is none for float64 or without a
+ * setting.
+ */
 static bool needs_parts(const struct vjp_call *c)
 {
     const struct sdpa_params *p = c->f.params;
     bool needs = c->f.in[0]->dtype == DT_FLOAT64 || is_empty(&c->f);
 
+    if (c->f.strm->dev.type == DEV_GPU && !gate_on(GATE_VK_SDPA_VJP_NATIVE))
+        return true;
     for (size_t i = 0; i < c->n_wanted; i++)
         needs |= p->has_mask && c->wanted[i] == 3;
     return needs;

@@ -1,6 +1,7 @@
 /* Gradients and batches of norms, rotary positions and attention. */
 #include "support/arrays.h"
 #include "support/rules.h"
+#include "transforms/parts.h"
 
 #define F DT_FLOAT32
 #define N DT_INT32
@@ -78,10 +79,81 @@ static const struct rule_subject subjects[] = {
 
 TEST_RULES(subjects)
 
+/* ---- batches of attention's gradient, whose inputs include what attention gave ---- */
+
+#define BATCH 3
+#define N_IN 5
+static const struct sdpa_params causal = { 0.7f, true, false, false };
+
+/* q, k, v, result and cotangent of so many batches. */
+static void gradient_inputs(struct arr **in, struct strm *s)
+{
+    static const int32_t heads[] = { 2, 1, 1, 2, 2 }, lengths[] = { 3, 4, 4, 3, 3 };
+    struct arr *key = NULL;
+
+    for (int i = 0; i < N_IN; i++) {
+        struct shp shape = { 4, { BATCH, heads[i], lengths[i], 2 } };
+        assert_ok(ops_random_key(&key, (uint64_t)i));
+        assert_ok(i == 3
+                      ? ops_make(&in[3], OP_SDPA, &causal, (struct arrs){ in, 3 }, s)
+                      : ops_random_normal(&in[i],
+                                          &(struct ops_random){
+                                              .shape = shp_ints(&shape), .dtype = F, .key = key },
+                                          s));
+        arr_unref(&key);
+    }
+}
+
+static void check_same(struct arr *got, struct arr *want)
+{
+    double complex *x = arr_values(got), *y = arr_values(want);
+
+    assert_int_equal(got->size, want->size);
+    for (size_t i = 0; i < got->size; i++)
+        assert_true(cabs(x[i] - y[i]) <= 1e-5 * (1 + cabs(y[i])));
+    mem_free(x);
+    mem_free(y);
+}
+
+/* Batches of attention are as many calls of it, each with a batch of one. */
+static void test_batches_of_gradients(void **state)
+{
+    static const int32_t second = 1;
+    struct strm *s = test_stream();
+    struct arr *in[N_IN] = { NULL }, *one[N_IN] = { NULL }, *want[3] = { NULL }, *got[3] = { NULL };
+    int axis[N_IN] = { 0 }, out_axis[3];
+
+    (void)state;
+    gradient_inputs(in, s);
+    for (int i = 0; i < N_IN; i++)
+        assert_ok(ops_expand_dims(&one[i], in[i], (struct ints){ &second, 1 }, s));
+    assert_ok(ops_make(want, OP_SDPA_VJP, &causal, (struct arrs){ in, N_IN }, s));
+    struct vmap_call c = { { .op = OP_SDPA_VJP,
+                             .params = &causal,
+                             .in = one,
+                             .n_in = N_IN,
+                             .n_out = 3,
+                             .strm = s,
+                             .by_parts = &transform_by_parts },
+                           axis,
+                           got,
+                           out_axis };
+    assert_ok(op_table[OP_SDPA_VJP].vmap(&c));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(out_axis[i], 0);
+        check_same(got[i], want[i]);
+    }
+    arr_unref_all(in, N_IN);
+    arr_unref_all(one, N_IN);
+    arr_unref_all(want, 3);
+    arr_unref_all(got, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         RULE_TESTS,
+        cmocka_unit_test(test_batches_of_gradients),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
