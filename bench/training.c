@@ -199,40 +199,41 @@ static int heads_of(mlx_array *y, mlx_array x, int k)
     return rc | mlx_swapaxes(y, *y, 1, 2, stream);
 }
 
-static int attend(mlx_array *y, mlx_array x, const mlx_array *w)
+static int attend(mlx_array *x, const mlx_array *w)
 {
     mlx_array part[3] = { mlx_array_new(), mlx_array_new(), mlx_array_new() };
     mlx_array none = mlx_array_new();
     mlx_optional_float base = { 1e4f, true };
     int shape[] = { BATCH * LENGTH, WIDTH };
-    int rc = mlx_matmul(y, x, w[QKV], stream);
+    int rc = mlx_matmul(x, *x, w[QKV], stream);
 
     for (int k = 0; k < 3; k++)
-        rc |= heads_of(&part[k], *y, k);
+        rc |= heads_of(&part[k], *x, k);
     for (int k = 0; k < 2; k++)
         rc |= mlx_fast_rope(&part[k], part[k], WIDTH / HEADS, false, base, 1, 0, none, stream);
-    rc |= mlx_fast_scaled_dot_product_attention(y, part[0], part[1], part[2],
+    rc |= mlx_fast_scaled_dot_product_attention(x, part[0], part[1], part[2],
                                                 1.0f / sqrtf((float)WIDTH / HEADS), "causal", none,
                                                 none, stream);
-    rc |= mlx_swapaxes(y, *y, 1, 2, stream);
-    rc |= mlx_reshape(y, *y, shape, 2, stream);
-    rc |= mlx_matmul(y, *y, w[PROJECTION], stream);
+    rc |= mlx_swapaxes(x, *x, 1, 2, stream);
+    rc |= mlx_reshape(x, *x, shape, 2, stream);
+    rc |= mlx_matmul(x, *x, w[PROJECTION], stream);
     for (int k = 0; k < 3; k++)
         mlx_array_free(part[k]);
     return rc;
 }
 
 /* silu(x gate) * (x up) down */
-static int feed(mlx_array *y, mlx_array x, const mlx_array *w)
+static int feed(mlx_array *x, const mlx_array *w)
 {
-    mlx_array up = mlx_array_new(), sigmoid = mlx_array_new();
-    int rc = mlx_matmul(y, x, w[GATE], stream);
+    mlx_array gate = mlx_array_new(), up = mlx_array_new(), sigmoid = mlx_array_new();
+    int rc = mlx_matmul(&gate, *x, w[GATE], stream);
 
-    rc |= mlx_sigmoid(&sigmoid, *y, stream);
-    rc |= mlx_multiply(y, *y, sigmoid, stream);
-    rc |= mlx_matmul(&up, x, w[UP], stream);
-    rc |= mlx_multiply(y, *y, up, stream);
-    rc |= mlx_matmul(y, *y, w[DOWN], stream);
+    rc |= mlx_sigmoid(&sigmoid, gate, stream);
+    rc |= mlx_multiply(&gate, gate, sigmoid, stream);
+    rc |= mlx_matmul(&up, *x, w[UP], stream);
+    rc |= mlx_multiply(&gate, gate, up, stream);
+    rc |= mlx_matmul(x, gate, w[DOWN], stream);
+    mlx_array_free(gate);
     mlx_array_free(up);
     mlx_array_free(sigmoid);
     return rc;
@@ -243,10 +244,10 @@ static int add_layer(mlx_array *x, const mlx_array *w)
     mlx_array h = mlx_array_new();
     int rc = mlx_fast_rms_norm(&h, *x, w[NORM_1], 1e-6f, stream);
 
-    rc |= attend(&h, h, w);
+    rc |= attend(&h, w);
     rc |= mlx_add(x, *x, h, stream);
     rc |= mlx_fast_rms_norm(&h, *x, w[NORM_2], 1e-6f, stream);
-    rc |= feed(&h, h, w);
+    rc |= feed(&h, w);
     rc |= mlx_add(x, *x, h, stream);
     mlx_array_free(h);
     return rc;
@@ -315,7 +316,8 @@ static int call_loss(mlx_vector_array *res, const mlx_vector_array in)
 /* Gradients, or the arguments after a step. */
 static int call_step(mlx_vector_array *res, const mlx_vector_array in, void *payload)
 {
-    mlx_vector_array values = mlx_vector_array_new(), grads = mlx_vector_array_new();
+    mlx_vector_array values = mlx_vector_array_new(), grads = mlx_vector_array_new(),
+                     weights = mlx_vector_array_new();
     mlx_array rate = mlx_array_new();
     int rc = mlx_closure_value_and_grad_apply(&values, &grads,
                                               *(mlx_closure_value_and_grad *)payload, in);
@@ -326,14 +328,14 @@ static int call_step(mlx_vector_array *res, const mlx_vector_array in, void *pay
         rc |= mlx_astype(&rate, rate, mlx_array_dtype(w), stream);
         rc |= mlx_multiply(&g, g, rate, stream);
         rc |= mlx_subtract(&w, w, g, stream);
-        rc |= mlx_vector_array_append_value(*res, w);
+        rc |= mlx_vector_array_append_value(weights, w);
         mlx_array_free(g);
         mlx_array_free(w);
     }
-    if (!current->updates)
-        rc |= mlx_vector_array_set(res, grads);
+    rc |= mlx_vector_array_set(res, current->updates ? weights : grads);
     mlx_vector_array_free(values);
     mlx_vector_array_free(grads);
+    mlx_vector_array_free(weights);
     mlx_array_free(rate);
     return rc;
 }
