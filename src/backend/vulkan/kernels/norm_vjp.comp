@@ -169,15 +169,14 @@ void finish_piece()
     ALL_BLOCKS(finish_block)
 }
 
+// One loop for both: everything is written out for each block, once is enough.
 uint pieces_end;
 #define ALL_PIECES(f)                                                                              \
-    if (!WALK)                                                                                     \
-        f();                                                                                       \
-    else                                                                                           \
-        for (uint first = 0u; first < pieces_end; first += BLOCKS * share.lanes) {                 \
+    for (uint first = 0u; first < (WALK ? pieces_end : 1u); first += BLOCKS * share.lanes) {       \
+        if (WALK)                                                                                  \
             load_piece(first);                                                                     \
-            f();                                                                                   \
-        }
+        f();                                                                                       \
+    }
 
 void do_row(uint64_t row, uint team)
 {
