@@ -587,6 +587,13 @@ struct ops_sdpa {
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
 
+/* What a node of this op gives, made of other ops; for those whose rules say parts. */
+struct op_apply;
+MUST_CHECK enum err ops_parts(struct arr **outs, const struct op_apply *f);
+/* If f's op gives gradients: of which op, with the inputs that f begins with, and of which of them,
+ * one for each output of f. The cotangent is f's last input. */
+bool ops_gradient_of(struct op_apply *of, int *inputs, const struct op_apply *f);
+
 /* ---- made of other ops ---- */
 
 MUST_CHECK enum err ops_logical_xor(struct arr **out, struct arr *a, struct arr *b, struct strm *s);

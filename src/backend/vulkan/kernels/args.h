@@ -300,6 +300,33 @@ struct norm_args {
     A_F32 eps;
 };
 
+/* ---- gradients of norms: norm_vjp.comp. A team takes `rows` rows, one after the other. ---- */
+#define NORM_VECTORS 64u /* weight's and bias' besides */
+
+struct norm_vjp_args {
+    A_ADDR x, cotan, weight;
+    A_ADDR dst;            /* row-major */
+    A_ADDR parts;          /* a float for each team, vector and column */
+    A_ADDR x_walk, t_walk; /* as in norm_args; t: of the cotangent */
+    A_I64 x_stride, t_stride;
+    A_U64 n_rows;
+    A_I32 weight_stride;
+    A_U32 row_len;
+    A_U32 lanes, log2_team;
+    A_U32 rows;
+    A_F32 eps;
+};
+
+/* The parts of a column of a vector, added up: norm_vjp_sum.comp. */
+struct norm_vjp_sum_args {
+    A_ADDR parts;
+    A_ADDR dst[2]; /* of each vector */
+    A_U32 n_parts;
+    A_U32 row_len;
+    A_U32 columns; /* of all vectors */
+    A_U32 reserved;
+};
+
 /* ---- rows of heads that are normed, rotated and moved, each step optional: rope.comp ---- */
 #define ROPE_PARTS 3 /* tensors of one dispatch, in memory one after the other */
 #define ROPE_PART_NORM 1u
@@ -369,6 +396,33 @@ struct sdpa_args {
     A_F32 scale;
 };
 #define SDPA_SPLITS 64 /* at most */
+
+/* ---- gradients of attention: attn_vjp.comp, attn_vjp_sinks.comp ---- */
+struct sdpa_operand {
+    A_ADDR addr;
+    A_I64 batch, head, pos;
+};
+#define SDPA_VJP_Q 0
+#define SDPA_VJP_K 1
+#define SDPA_VJP_V 2
+#define SDPA_VJP_OUT 3
+#define SDPA_VJP_COTAN 4
+#define SDPA_VJP_OPERANDS 5
+#define SDPA_VJP_CHUNK 8 /* quads of a row that are in shared memory at a time */
+#define SDPA_VJP_STATS 4 /* floats of a row: maximum, one by the sum, mean cotangent of weights */
+
+struct sdpa_vjp_args {
+    A_ADDR operands; /* an sdpa_operand each */
+    A_ADDR mask;     /* sdpa_mask in memory */
+    A_ADDR sinks;
+    A_ADDR stats;  /* of every row, by kv head */
+    A_ADDR dst[2]; /* row-major: q's; k's and v's; sinks' */
+    A_I32 sinks_stride;
+    A_U32 n_batch, n_kv, n_q, n_k;
+    A_U32 n_items; /* workgroups */
+    A_F32 scale;
+    A_U32 reserved;
+};
 
 /* ---- attention of one new position whose heads come straight from the products: attn_rows.comp
  * with HEADS. k and v are the caches; the last of the n_k keys is not in them yet. What is not
@@ -654,10 +708,14 @@ static_assert(sizeof(struct qmm_args) == 88, "padding");
 static_assert(sizeof(struct reduce_args) == 128, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
+static_assert(sizeof(struct norm_vjp_args) == 104, "padding");
+static_assert(sizeof(struct norm_vjp_sum_args) == 40, "padding");
 static_assert(sizeof(struct rope_part) == 104, "padding");
 static_assert(sizeof(struct rope_args) == 88, "padding");
 static_assert(sizeof(struct sdpa_mask) == 40, "padding");
 static_assert(sizeof(struct sdpa_args) == 128, "padding");
+static_assert(sizeof(struct sdpa_operand) == 32, "padding");
+static_assert(sizeof(struct sdpa_vjp_args) == 80, "padding");
 static_assert(sizeof(struct attn_heads_more) == 80, "padding");
 static_assert(sizeof(struct attn_heads_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
