@@ -7,9 +7,9 @@
 
 #include "support/data.h"
 
-const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",    "views",
-                                    "moves",        "reductions", "products",  "factors",
-                                    "convolutions", "fouriers",   "matrices",  "quantized",
+const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",   "views",
+                                    "moves",        "reductions", "products", "factors",
+                                    "convolutions", "fouriers",   "matrices", "quantized",
                                     "randoms",      "signatures", "shapeless" };
 const size_t mlxfn_count = ARRAY_LEN(mlxfn_names);
 
