@@ -134,7 +134,7 @@ static int parse_filter(const char *value)
     bool matches;
 
     bench_options.filter = value;
-    matches = bench_wants_quantized() || bench_wants_fast();
+    matches = bench_wants_quantized() || bench_wants_fast() || bench_wants_training();
     for (size_t i = 0; i < bench_case_count && !matches; i++)
         matches = bench_wants(bench_cases[i].name);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !matches; i++)
@@ -240,7 +240,7 @@ static int run_all(mlx_stream stream, mlx_device device, double began)
     if (bench_load_open(bench_options.device))
         return 1;
     return failed + run_cases(stream) + bench_latency(stream) + bench_fast(stream) +
-           bench_products(stream) + bench_quantized(stream);
+           bench_training(stream) + bench_products(stream) + bench_quantized(stream);
 }
 
 int cmd_bench(int argc, char **argv)

@@ -122,5 +122,8 @@ bool bench_wants_quantized(void);
 /* Norms, rotary positions, attention. */
 int bench_fast(mlx_stream s);
 bool bench_wants_fast(void);
+/* Gradients of norms and attention, steps of training. */
+int bench_training(mlx_stream s);
+bool bench_wants_training(void);
 /* Upload, add, read-back of n elements once. */
 int bench_add_once(int n, mlx_stream s);

@@ -138,6 +138,7 @@ if(elementwise)
             "${elementwise}"
         COMMAND "${Python3_EXECUTABLE}" "${gen_lib}" main "${lib_text}" "${lib_comp}"
         DEPENDS "${gen_lib}" "${elementwise}" "${kernel_dir}/math.glsl" "${kernel_dir}/complex.glsl"
+            "${kernel_dir}/fp8.glsl"
         COMMENT "Expanding the elementwise library" VERBATIM)
     add_spirv("${lib_spv}" "${lib_comp}" ${env_base} -O0)
     add_custom_command(OUTPUT "${lib_c}"

@@ -186,6 +186,18 @@ mlx_function_exporter mlx_function_exporter_new_listener(
     return res;
 }
 
+mlx_function_exporter mlx_function_exporter_new_metadata(const char *file, const mlx_closure fun,
+                                                         bool shapeless, const char *metadata)
+{
+    struct call c = CALL(file);
+    struct exporter_params p = { .path = file,
+                                 .fun = call_fun(&c, fun.ctx, "fun"),
+                                 .shapeless = shapeless,
+                                 .metadata = metadata };
+
+    return make_exporter(&c, &p);
+}
+
 int mlx_function_exporter_close(mlx_function_exporter xfunc)
 {
     struct call c = CALL_BARE;

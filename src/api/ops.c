@@ -8,7 +8,7 @@
     int mlx_##name(mlx_array *res, const mlx_array param, const mlx_stream s)                      \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
-        struct arr *x = call_arr(&c, param, #param);                                               \
+        struct arr *v = call_arr(&c, param, #param);                                               \
         if (call_ok(&c))                                                                           \
             c.err = expr;                                                                          \
         return CALL_END_ARR(&c, res);                                                              \
@@ -31,18 +31,19 @@ static int unary(struct call c, mlx_array *res, mlx_array a, enum op_id op)
     }
 #include "ops/ops.def"
 
-ONE_INPUT(copy, a, ops_copy(&c.out, x, c.strm))
-ONE_INPUT(degrees, a, ops_degrees(&c.out, x, c.strm))
-ONE_INPUT(isfinite, a, ops_isfinite(&c.out, x, c.strm))
-ONE_INPUT(isinf, a, ops_isinf(&c.out, x, c.strm))
-ONE_INPUT(isnan, a, ops_isnan(&c.out, x, c.strm))
-ONE_INPUT(isneginf, a, ops_isneginf(&c.out, x, c.strm))
-ONE_INPUT(isposinf, a, ops_isposinf(&c.out, x, c.strm))
-ONE_INPUT(ones_like, a, ops_fill_like(&c.out, x, 1, (enum dtype)x->dtype, c.strm))
-ONE_INPUT(radians, a, ops_radians(&c.out, x, c.strm))
-ONE_INPUT(reciprocal, a, ops_reciprocal(&c.out, x, c.strm))
-ONE_INPUT(stop_gradient, a, ops_stop_gradient(&c.out, x, c.strm))
-ONE_INPUT(zeros_like, a, ops_fill_like(&c.out, x, 0, (enum dtype)x->dtype, c.strm))
+ONE_INPUT(copy, a, ops_copy(&c.out, v, c.strm))
+ONE_INPUT(degrees, a, ops_degrees(&c.out, v, c.strm))
+ONE_INPUT(isfinite, a, ops_isfinite(&c.out, v, c.strm))
+ONE_INPUT(isinf, a, ops_isinf(&c.out, v, c.strm))
+ONE_INPUT(isnan, a, ops_isnan(&c.out, v, c.strm))
+ONE_INPUT(isneginf, a, ops_isneginf(&c.out, v, c.strm))
+ONE_INPUT(isposinf, a, ops_isposinf(&c.out, v, c.strm))
+ONE_INPUT(ones_like, a, ops_fill_like(&c.out, v, 1, (enum dtype)v->dtype, c.strm))
+ONE_INPUT(radians, a, ops_radians(&c.out, v, c.strm))
+ONE_INPUT(reciprocal, a, ops_reciprocal(&c.out, v, c.strm))
+ONE_INPUT(stop_gradient, a, ops_stop_gradient(&c.out, v, c.strm))
+ONE_INPUT(to_fp8, x, ops_to_fp8(&c.out, v, c.strm))
+ONE_INPUT(zeros_like, a, ops_fill_like(&c.out, v, 0, (enum dtype)v->dtype, c.strm))
 
 int mlx_round(mlx_array *res, const mlx_array a, int decimals, const mlx_stream s)
 {
@@ -68,18 +69,30 @@ int mlx_nan_to_num(mlx_array *res, const mlx_array a, float nan, mlx_optional_fl
 }
 
 /* name, constructor: to another dtype */
-#define TO_DTYPE(name)                                                                             \
-    int mlx_##name(mlx_array *res, const mlx_array a, mlx_dtype dtype, const mlx_stream s)         \
+#define TO_DTYPE(name, param)                                                                      \
+    int mlx_##name(mlx_array *res, const mlx_array param, mlx_dtype dtype, const mlx_stream s)     \
     {                                                                                              \
         struct call c = CALL_OP(res, s);                                                           \
-        struct arr *x = call_arr(&c, a, "a");                                                      \
+        struct arr *v = call_arr(&c, param, #param);                                               \
         enum dtype t = call_dtype(&c, dtype);                                                      \
         if (call_ok(&c))                                                                           \
-            c.err = ops_##name(&c.out, x, t, c.strm);                                              \
+            c.err = ops_##name(&c.out, v, t, c.strm);                                              \
         return CALL_END_ARR(&c, res);                                                              \
     }
-TO_DTYPE(astype)
-TO_DTYPE(view)
+TO_DTYPE(astype, a)
+TO_DTYPE(from_fp8, x)
+TO_DTYPE(view, a)
+
+int mlx_hadamard_transform(mlx_array *res, const mlx_array a, mlx_optional_float scale,
+                           const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a");
+
+    if (call_ok(&c))
+        c.err = ops_hadamard_transform(&c.out, x, scale.has_value ? &scale.value : NULL, c.strm);
+    return CALL_END_ARR(&c, res);
+}
 
 /* ---- two and three inputs ---- */
 
@@ -187,6 +200,33 @@ int mlx_addmm(mlx_array *res, const mlx_array c, const mlx_array a, const mlx_ar
     if (call_ok(&call))
         call.err = ops_addmm(&call.out, &m, call.strm);
     return CALL_END_ARR(&call, res);
+}
+
+int mlx_block_masked_mm(mlx_array *res, const mlx_array a, const mlx_array b, int block_size,
+                        const mlx_array mask_out, const mlx_array mask_lhs,
+                        const mlx_array mask_rhs, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct ops_masked_mm v = {
+        call_arr(&c, a, "a"),       call_arr(&c, b, "b"),       block_size,
+        call_arr_opt(&c, mask_out), call_arr_opt(&c, mask_lhs), call_arr_opt(&c, mask_rhs)
+    };
+
+    if (call_ok(&c))
+        c.err = ops_block_masked_mm(&c.out, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_segmented_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array segments,
+                     const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *y = call_arr(&c, b, "b");
+    struct arr *v = call_arr(&c, segments, "segments");
+
+    if (call_ok(&c))
+        c.err = ops_segmented_mm(&c.out, x, y, v, c.strm);
+    return CALL_END_ARR(&c, res);
 }
 
 int mlx_gather_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array lhs_indices,

@@ -71,3 +71,41 @@ int mlx_gather_qmm(mlx_array *res, const mlx_array x, const mlx_array w, const m
         c.err = ops_gather_qmm(&c.out, a, &packed, &g, c.strm);
     return CALL_END_ARR(&c, res);
 }
+
+static struct ops_qqmm qqmm_operands(struct call *c, const mlx_array *in, struct ops_quant q)
+{
+    return (struct ops_qqmm){
+        call_arr(c, in[0], "x"), call_arr(c, in[1], "w"), q,
+        call_arr_opt(c, in[2]),  call_arr_opt(c, in[3]),  call_arr_opt(c, in[4])
+    };
+}
+
+int mlx_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+             mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+             const mlx_array global_scale_x, const mlx_array global_scale_w, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    const mlx_array in[] = { x, w, w_scales, global_scale_x, global_scale_w };
+    struct ops_qqmm v = qqmm_operands(&c, in, packing(&c, &group_size, &bits, mode));
+
+    if (call_ok(&c))
+        c.err = ops_qqmm(&c.out, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_gather_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+                    const mlx_array lhs_indices, const mlx_array rhs_indices,
+                    mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+                    const mlx_array global_scale_x, const mlx_array global_scale_w,
+                    bool sorted_indices, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    const mlx_array in[] = { x, w, w_scales, global_scale_x, global_scale_w };
+    struct ops_qqmm v = qqmm_operands(&c, in, packing(&c, &group_size, &bits, mode));
+    struct arr *lhs = call_arr_opt(&c, lhs_indices), *rhs = call_arr_opt(&c, rhs_indices);
+
+    (void)sorted_indices; /* changes nothing, as in MLX */
+    if (call_ok(&c))
+        c.err = ops_gather_qqmm(&c.out, &v, lhs, rhs, c.strm);
+    return CALL_END_ARR(&c, res);
+}

@@ -28,6 +28,17 @@ struct infer_call {
  * which transforms do not carry around. After a failure there are no results. strm is where new
  * nodes run. */
 
+struct vjp_call;
+struct jvp_call;
+struct vmap_call;
+
+/* Rules that follow from what an op is made of (ops_parts), for rules that have nothing better. */
+struct by_parts {
+    enum err (*vjp)(struct vjp_call *c);
+    enum err (*jvp)(struct jvp_call *c);
+    enum err (*vmap)(struct vmap_call *c);
+};
+
 struct op_apply {
     enum op_id op;
     const void *params;
@@ -35,6 +46,7 @@ struct op_apply {
     struct arr *const *in;
     size_t n_in, n_out;
     struct strm *strm;
+    const struct by_parts *by_parts;
 };
 
 /* From the cotangents of the outputs to those of some inputs. A cotangent has shape and dtype of

@@ -89,9 +89,14 @@ MUST_CHECK enum err mlxfn_tell(const struct mlxfn_listener *l, const struct mlxf
 
 struct mlxfn_writer;
 
-/* Opens the file and writes what it begins with; metadata: a text for readers. */
-MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless,
-                                     const char *metadata);
+/* What a file begins with. metadata: any text, for whoever reads the file; may be NULL. */
+struct mlxfn_header {
+    bool shapeless;
+    const char *metadata;
+};
+/* Opens the file and writes its beginning. */
+MUST_CHECK enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path,
+                                     const struct mlxfn_header *h);
 /* mlxfn_write fails from then on with ERR_RUNTIME. */
 void mlxfn_writer_close(struct mlxfn_writer *w);
 /* A graph on placeholders. The file is complete, and has its name, after each. After a failure to

@@ -492,7 +492,7 @@ out:
     return err;
 }
 
-static enum err write_header(struct mlxfn_writer *w, bool shapeless, const char *metadata)
+static enum err write_header(struct mlxfn_writer *w, const struct mlxfn_header *h)
 {
     bytes_out o = { 0 };
     enum err err;
@@ -500,16 +500,15 @@ static enum err write_header(struct mlxfn_writer *w, bool shapeless, const char 
     TRY(put_text(&o, VERSION));
     w->count_at = o.n;
     TRY(bytes_put(&o, &w->count, sizeof w->count));
-    TRY(put_bool(&o, shapeless));
-    TRY(put_text(&o, metadata));
+    TRY(put_bool(&o, h->shapeless));
+    TRY(put_text(&o, h->metadata ? h->metadata : ""));
     err = flush(w, &o);
 out:
     VEC_FINI(&o);
     return err;
 }
 
-enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shapeless,
-                          const char *metadata)
+enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, const struct mlxfn_header *h)
 {
     struct mlxfn_writer *w = mem_alloc(sizeof *w);
     enum err err = ERR_NO_MEMORY;
@@ -519,7 +518,7 @@ enum err mlxfn_writer_new(struct mlxfn_writer **out, const char *path, bool shap
     w->next_id = 1;
     if (sink_create(&w->sink, path, "") != ERR_OK)
         TRY(err_set(ERR_RUNTIME, "[export_function] Failed to open %s", path));
-    TRY(write_header(w, shapeless, metadata));
+    TRY(write_header(w, h));
     *out = w;
     w = NULL;
 out:

@@ -4,6 +4,7 @@
 #include "base/gate.h"
 #include "eval/stream.h"
 #include "ops/build.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 #define NAME "scaled_dot_product_attention"
@@ -14,7 +15,8 @@
 enum { B, HEADS, LENGTH, SIZE }; /* axes of q, k and v */
 
 struct attention {
-    const struct ops_sdpa *a;
+    const struct ops_sdpa *a; /* NULL: of a node */
+    float scale;
     bool causal;
     enum dtype dtype;
     int32_t n_heads, n_kv;
@@ -284,7 +286,7 @@ static enum err by_parts(struct arr **out, const struct attention *t, struct str
     struct arr *scale = NULL, *q = NULL, *k = NULL, *v = NULL, *r = NULL;
     enum err err;
 
-    TRY(arr_new_number(&scale, (double)t->a->scale, t->dtype));
+    TRY(arr_new_number(&scale, (double)t->scale, t->dtype));
     TRY(ops_binary(&q, OP_MULTIPLY, scale, t->q, s));
     k = arr_ref(t->k);
     v = arr_ref(t->v);
@@ -309,6 +311,24 @@ out:
     arr_unref(&v);
     arr_unref(&r);
     return err;
+}
+
+enum err sdpa_parts(struct arr **out, const struct op_apply *f)
+{
+    const struct sdpa_params *p = f->params;
+
+    return by_parts(out,
+                    &(struct attention){ .scale = p->scale,
+                                         .causal = p->causal,
+                                         .dtype = dtype_of(f->in[0]),
+                                         .n_heads = f->in[0]->shape[HEADS],
+                                         .n_kv = f->in[1]->shape[HEADS],
+                                         .q = f->in[0],
+                                         .k = f->in[1],
+                                         .v = f->in[2],
+                                         .mask = p->has_mask ? f->in[3] : NULL,
+                                         .sinks = p->has_sinks ? f->in[3 + p->has_mask] : NULL },
+                    f->strm);
 }
 
 /* ---- the node ---- */
@@ -358,9 +378,29 @@ enum err op_infer_sdpa(struct infer_call *c)
     return ERR_OK;
 }
 
+enum err op_infer_sdpa_vjp(struct infer_call *c)
+{
+    const struct sdpa_params *p = c->params;
+    struct out_desc one = { 0 };
+    struct infer_call of = { OP_SDPA, p, c->in, c->n_in - 2, 1, &one };
+
+    FITS(op_infer_sdpa(&of) == ERR_OK && one.dtype != DT_FLOAT64);
+    for (size_t i = c->n_in - 2; i < c->n_in; i++)
+        FITS(dtype_of(c->in[i]) == one.dtype && c->in[i]->ndim == 4 &&
+             shp_same_dims(c->in[i]->shape, one.shape.d, 4));
+    c->n_out = 3 + (size_t)p->has_sinks;
+    for (size_t i = 0; i < c->n_out; i++) {
+        const struct arr *a = c->in[i < 3 ? i : c->n_in - 3];
+        FITS(a->size);
+        c->out[i].dtype = dtype_of(a);
+        arr_shape(&c->out[i].shape, a);
+    }
+    return ERR_OK;
+}
+
 static enum err make_node(struct arr **out, const struct attention *t, struct strm *s)
 {
-    struct sdpa_params p = { t->a->scale, t->causal, t->mask != NULL, t->sinks != NULL };
+    struct sdpa_params p = { t->scale, t->causal, t->mask != NULL, t->sinks != NULL };
     struct arr *in[5] = { t->q, t->k, t->v };
     size_t n = 3;
 
@@ -373,7 +413,7 @@ static enum err make_node(struct arr **out, const struct attention *t, struct st
 
 enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s)
 {
-    struct attention t = { .a = a };
+    struct attention t = { .a = a, .scale = a->scale };
     enum err err;
 
     TRY(check(&t));

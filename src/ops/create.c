@@ -131,7 +131,7 @@ enum err ops_linspace(struct arr **out, const struct ops_linspace *l, enum dtype
         return one_element(out, t == DT_FLOAT64 ? l->start : (float)l->start, t, s);
     /* (1 - x) * start + x * stop with x from 0 to 1 */
     TRY(count_from(&x, 0, l->num, inner, s));
-    TRY(arr_new_number(&c, l->num - 1, inner));
+    TRY(arr_new_number(&c, l->is_open ? l->num : l->num - 1, inner));
     STEP(x, ops_binary(&next, OP_DIVIDE, x, c, s));
     STEP(c, arr_new_number(&next, 1, inner));
     TRY(ops_binary(&y, OP_SUBTRACT, c, x, s));

@@ -2,6 +2,7 @@
 #include "base/gate.h"
 #include "eval/stream.h"
 #include "ops/build.h"
+#include "ops/parts.h"
 #include "ops/rules.h"
 
 struct norm {
@@ -130,6 +131,24 @@ enum err op_infer_norm(struct infer_call *c)
     return ERR_OK;
 }
 
+enum err op_infer_norm_vjp(struct infer_call *c)
+{
+    const struct norm_vjp_params *p = c->params;
+    struct infer_call of = *c;
+
+    of.params = &p->of;
+    of.n_in--;
+    FITS(c->n_in == 2 + (size_t)p->of.has_weight + (size_t)p->of.has_bias);
+    FITS(op_infer_norm(&of) == ERR_OK && c->in[0]->dtype != DT_FLOAT64 && c->in[0]->size);
+    FITS(arr_same_shape(c->in[0], c->in[of.n_in]) && c->in[0]->dtype == c->in[of.n_in]->dtype);
+    c->n_out = p->for_vectors ? of.n_in : 1;
+    for (size_t i = 0; i < c->n_out; i++) {
+        c->out[i].dtype = dtype_of(c->in[i]);
+        arr_shape(&c->out[i].shape, c->in[i]);
+    }
+    return ERR_OK;
+}
+
 static enum err make_node(struct arr **out, struct arr *x, const struct norm *n, struct strm *s)
 {
     struct norm_params p = { n->eps, n->weight != NULL, n->bias != NULL };
@@ -179,4 +198,17 @@ enum err ops_layer_norm(struct arr **out, struct arr *x, const struct ops_layer_
                                 .bias = n->bias,
                                 .eps = n->eps },
                 s);
+}
+
+enum err norm_parts(struct arr **out, const struct op_apply *f)
+{
+    const struct norm_params *p = f->params;
+
+    return by_parts(out, f->in[0],
+                    &(struct norm){ .op = f->op,
+                                    .weight = p->has_weight ? f->in[1] : NULL,
+                                    .bias = p->has_bias ? f->in[1 + p->has_weight] : NULL,
+                                    .eps = p->eps,
+                                    .dtype = dtype_of(f->in[0]) },
+                    f->strm);
 }

@@ -36,6 +36,9 @@ struct ops_axes {
  * that the op's rule asks for. */
 MUST_CHECK enum err ops_unary(struct arr **out, enum op_id op, struct arr *a, struct strm *s);
 MUST_CHECK enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
+/* 8-bit floats (4 bits of exponent, 3 of mantissa) as uint8, and back to a floating type. */
+MUST_CHECK enum err ops_to_fp8(struct arr **out, struct arr *a, struct strm *s);
+MUST_CHECK enum err ops_from_fp8(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
 /* The bytes read as another dtype; the last dimension changes in proportion. */
 MUST_CHECK enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s);
 MUST_CHECK enum err ops_round(struct arr **out, struct arr *a, int decimals, struct strm *s);
@@ -102,6 +105,7 @@ MUST_CHECK enum err ops_arange(struct arr **out, const struct arange_params *ran
 struct ops_linspace {
     double start, stop;
     int num;
+    bool is_open; /* stop is not among them */
 };
 MUST_CHECK enum err ops_linspace(struct arr **out, const struct ops_linspace *l, enum dtype t,
                                  struct strm *s);
@@ -443,7 +447,25 @@ MUST_CHECK enum err ops_norm_matrix(struct arr **out, struct arr *a, const char 
 MUST_CHECK enum err ops_norm_l2(struct arr **out, struct arr *a, const struct ops_axes *x,
                                 struct strm *s);
 
+/* Products of which only blocks count: an element of a mask is for a block of so many rows and
+ * columns (32 or 64) of the result, of a or of b; bool, or a factor. NULL: all of them. */
+struct ops_masked_mm {
+    struct arr *a, *b;
+    int32_t block;
+    struct arr *out, *lhs, *rhs;
+};
+MUST_CHECK enum err ops_block_masked_mm(struct arr **out, const struct ops_masked_mm *v,
+                                        struct strm *s);
+/* A product of each segment of k, [first, end) in segments of shape [..., 2]. */
+MUST_CHECK enum err ops_segmented_mm(struct arr **out, struct arr *a, struct arr *b,
+                                     struct arr *segments, struct strm *s);
+
 /* ---- convolutions ---- */
+
+/* The last axis times the Hadamard matrix of its size and scale; NULL: what makes it orthonormal.
+ */
+MUST_CHECK enum err ops_hadamard_transform(struct arr **out, struct arr *a, const float *scale,
+                                           struct strm *s);
 
 /* x of shape [n, spatial..., channels], weights of [channels, spatial..., channels of x / groups].
  * Numbers of each spatial axis: as many as there are, or one for all, or none for the default. */
@@ -521,6 +543,18 @@ struct ops_gather_qmm {
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
 
+/* x, which is packed first, times the transpose of w, which is packed if it has no scales; what
+ * they are packed to is multiplied and added up in float32. */
+struct ops_qqmm {
+    struct arr *x, *w;
+    struct ops_quant q;
+    struct arr *scales, *global_x, *global_w; /* may be NULL */
+};
+MUST_CHECK enum err ops_qqmm(struct arr **out, const struct ops_qqmm *v, struct strm *s);
+MUST_CHECK enum err ops_gather_qqmm(struct arr **out, const struct ops_qqmm *v,
+                                    struct arr *lhs_indices, struct arr *rhs_indices,
+                                    struct strm *s);
+
 /* ---- fast: norms, rotary positions, attention (docs/runtime.md) ---- */
 
 /* Over the last axis; weight may be NULL. */
@@ -552,6 +586,33 @@ struct ops_sdpa {
     struct arr *mask, *sinks; /* may be NULL */
 };
 MUST_CHECK enum err ops_sdpa(struct arr **out, const struct ops_sdpa *a, struct strm *s);
+
+/* What a node of this op gives, made of other ops; for those whose rules say parts. */
+struct op_apply;
+MUST_CHECK enum err ops_parts(struct arr **outs, const struct op_apply *f);
+/* If f's op gives gradients: of which op, with the inputs that f begins with, and of which of them,
+ * one for each output of f. The cotangent is f's last input. */
+bool ops_gradient_of(struct op_apply *of, int *inputs, const struct op_apply *f);
+
+/* ---- made of other ops ---- */
+
+MUST_CHECK enum err ops_logical_xor(struct arr **out, struct arr *a, struct arr *b, struct strm *s);
+/* Rounded towards zero. */
+MUST_CHECK enum err ops_trunc(struct arr **out, struct arr *a, struct strm *s);
+/* Differences of neighbours, n times over. */
+MUST_CHECK enum err ops_diff(struct arr **out, struct arr *a, int n, int axis, struct strm *s);
+/* Sums of conj(a) * b along an axis. */
+MUST_CHECK enum err ops_vecdot(struct arr **out, struct arr *a, struct arr *b, int axis,
+                               struct strm *s);
+/* Backwards along the axes. */
+MUST_CHECK enum err ops_flip(struct arr **out, struct arr *a, struct ints axes, struct strm *s);
+MUST_CHECK enum err ops_count_nonzero(struct arr **out, struct arr *a, const struct ops_axes *axes,
+                                      struct strm *s);
+/* As many parts as the axis, which is not negative, has elements. */
+MUST_CHECK enum err ops_unstack(struct arr **parts, struct arr *a, int axis, struct strm *s);
+/* Where values belong in a sorted vector: in front of equal ones, or behind them (side "right"). */
+MUST_CHECK enum err ops_searchsorted(struct arr **out, struct arr *sorted, struct arr *values,
+                                     const char *side, struct strm *s);
 
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */

@@ -1,5 +1,5 @@
 /* Packing numbers into few bits, and products with packed matrices. */
-#include "ops/build.h"
+#include "ops/quant.h"
 #include "ops/rules.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct {
     [QUANT_NVFP4] = { 16, 4 },
 };
 
-static enum err parse_mode(struct quant_params *p, const struct ops_quant *q, const char *op)
+enum err quant_parse_mode(struct quant_params *p, const struct ops_quant *q, const char *op)
 {
     for (int i = 0; i < quant_mode_words.n; i++) {
         if (strcmp(quant_mode_words.word[i], q->mode) != 0)
@@ -28,7 +28,7 @@ static enum err parse_mode(struct quant_params *p, const struct ops_quant *q, co
     return err_set(ERR_ARG, "[%s] Invalid quantization mode '%s'.", op, q->mode);
 }
 
-static enum err check_sizes(const struct quant_params *p, const char *op)
+enum err quant_check_sizes(const struct quant_params *p, const char *op)
 {
     int32_t group = modes[p->mode].group_size, bits = modes[p->mode].bits;
 
@@ -54,8 +54,7 @@ static enum err check_sizes(const struct quant_params *p, const char *op)
     return ERR_OK;
 }
 
-static enum err check_global_scale(const struct arr *g, const struct quant_params *p,
-                                   const char *op)
+enum err quant_check_global_scale(const struct arr *g, const struct quant_params *p, const char *op)
 {
     struct shp shape;
 
@@ -146,8 +145,8 @@ static enum err infer_quantize(struct infer_call *c, const struct quantize_param
 
     FITS(c->n_in <= 2);
     TRY(check_quantize(w, &p->q));
-    TRY(check_global_scale(c->n_in > 1 ? c->in[1] : NULL, &p->q, "quantize"));
-    TRY(check_sizes(&p->q, "quantize"));
+    TRY(quant_check_global_scale(c->n_in > 1 ? c->in[1] : NULL, &p->q, "quantize"));
+    TRY(quant_check_sizes(&p->q, "quantize"));
     c->n_out = is_affine ? 3 : 2;
     for (size_t i = 0; i < c->n_out; i++) {
         arr_shape(&c->out[i].shape, w);
@@ -167,7 +166,7 @@ enum err ops_quantize(struct ops_quantized *out, struct arr *w, const struct ops
     struct arr *in[2] = { w, global_scale };
     enum err err;
 
-    TRY(parse_mode(&p.q, q, "quantize"));
+    TRY(quant_parse_mode(&p.q, q, "quantize"));
     out->n = p.q.mode == QUANT_AFFINE ? 3 : 2;
     err = ops_make(out->v, OP_QUANTIZE, &p, (struct arrs){ in, global_scale ? 2 : 1 }, s);
 out:
@@ -223,8 +222,8 @@ static enum err infer_dequantize(struct infer_call *c, const struct quantize_par
     FITS(w.scales->dtype == (is_affine ? p->dtype : DT_UINT8));
     FITS(!w.biases || w.biases->dtype == w.scales->dtype);
     TRY(check_dequantize(&w, &p->q));
-    TRY(check_global_scale(c->n_in > 2 && !is_affine ? c->in[2] : NULL, &p->q, "dequantize"));
-    TRY(check_sizes(&p->q, "dequantize"));
+    TRY(quant_check_global_scale(c->n_in > 2 && !is_affine ? c->in[2] : NULL, &p->q, "dequantize"));
+    TRY(quant_check_sizes(&p->q, "dequantize"));
     infer_like(c, w.w);
     c->out[0].dtype = (enum dtype)p->dtype;
     c->out[0].shape.d[w.w->ndim - 1] = (int32_t)row_length(w.w, &p->q);
@@ -248,14 +247,14 @@ enum err ops_dequantize(struct arr **out, const struct ops_packed *w,
     enum dtype type, to;
     enum err err;
 
-    TRY(parse_mode(&p.q, &w->q, "dequantize"));
+    TRY(quant_parse_mode(&p.q, &w->q, "dequantize"));
     if (how->dtype && !dt_is_float(*how->dtype))
         TRY(err_set(ERR_ARG,
                     "[dequantize] Only real floating types are supported but output dtype == %s.",
                     dt_name(*how->dtype)));
     TRY(check_scales(&type, w, &p.q, "dequantize"));
     if (w->biases && how->global_scale)
-        TRY(check_global_scale(how->global_scale, &p.q, "dequantize"));
+        TRY(quant_check_global_scale(how->global_scale, &p.q, "dequantize"));
     to = how->dtype ? *how->dtype : type;
     in[0] = w->w;
     in[1] = w->scales;
@@ -280,8 +279,8 @@ out:
 
 /* ---- products ---- */
 
-static enum err check_packed(const struct ops_packed *w, const struct quant_params *p,
-                             const char *op)
+enum err quant_check_packed(const struct ops_packed *w, const struct quant_params *p,
+                            const char *op)
 {
     struct shp sw, ss, sb;
 
@@ -312,8 +311,8 @@ static enum err check_packed(const struct ops_packed *w, const struct quant_para
 }
 
 /* What x times the matrix has in its last dimension. */
-static enum err check_inner(int32_t *outer, const struct arr *x, const struct arr *w,
-                            const struct quantized_matmul_params *p, const char *op)
+enum err quant_check_inner(int32_t *outer, const struct arr *x, const struct arr *w,
+                           const struct quantized_matmul_params *p, const char *op)
 {
     int32_t length = (int32_t)row_length(w, &p->q), rows = w->shape[w->ndim - 2];
     int32_t inner = p->transpose ? length : rows;
@@ -339,9 +338,9 @@ static enum err infer_product(struct infer_call *c, int32_t *outer, const char *
     const struct arr *x = c->in[0];
     enum err err;
 
-    TRY(check_sizes(&p->q, op));
-    TRY(check_packed(&w, &p->q, op));
-    TRY(check_inner(outer, x, w.w, p, op));
+    TRY(quant_check_sizes(&p->q, op));
+    TRY(quant_check_packed(&w, &p->q, op));
+    TRY(quant_check_inner(outer, x, w.w, p, op));
     FITS(dt_is_float(dtype_of(x)));
     FITS(w.scales->dtype == (w.biases ? x->dtype : DT_UINT8));
     FITS(!w.biases || w.biases->dtype == x->dtype);
@@ -408,7 +407,7 @@ static enum err product_init(struct product *m, struct arr *x, const struct ops_
     enum dtype type, t;
     enum err err;
 
-    TRY(parse_mode(&m->p.q, &w->q, op));
+    TRY(quant_parse_mode(&m->p.q, &w->q, op));
     TRY(check_scales(&type, w, &m->p.q, op));
     t = w->biases ? dt_promote(dtype_of(x), type) : dtype_of(x);
     if (!dt_is_float(t))

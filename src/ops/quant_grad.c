@@ -1,6 +1,7 @@
 /* Gradients of products with packed matrices, of x and in affine mode of scales and biases, and of
  * packing and unpacking. */
 #include "ops/build.h"
+#include "ops/gather_grad.h"
 #include "ops/rules.h"
 
 /* ---- packed matrices ---- */
@@ -162,6 +163,83 @@ out:
         arr_unref_all(c->result, done);
     return err;
 }
+
+/* ---- GatherQMM ---- */
+
+static struct chosen chosen_of(const struct vjp_call *c)
+{
+    return (struct chosen){ c->f.in[X], c->cotan[0], c->f.in[c->f.n_in - 2], c->f.in[c->f.n_in - 1],
+                            c->f.strm };
+}
+
+static enum err chosen_x(struct arr **out, const struct vjp_call *c)
+{
+    struct quantized_matmul_params p = *params_of(&c->f);
+    struct chosen m = chosen_of(c);
+    struct arr *in[MOST], *t = NULL, *numbers = NULL, *x = NULL;
+    enum err err;
+
+    p.transpose = !p.transpose;
+    p.left_sorted = false;
+    TRY(chosen_results(&t, &numbers, &m));
+    memcpy(in, c->f.in, c->f.n_in * sizeof in[0]);
+    in[X] = t;
+    in[c->f.n_in - 2] = numbers;
+    TRY(ops_make(&x, OP_GATHER_QMM, &p, (struct arrs){ in, c->f.n_in }, c->f.strm));
+    TRY(chosen_sum(out, x, &m));
+out:
+    arr_unref(&t);
+    arr_unref(&numbers);
+    arr_unref(&x);
+    return err;
+}
+
+static enum err chosen_scales(struct arr **out, const struct vjp_call *c, bool is_scale)
+{
+    struct packed w = { c->f.in[W], c->f.in[SCALES], &params_of(&c->f)->q };
+    struct chosen m = chosen_of(c);
+    struct arr *d = NULL;
+    struct shp shape;
+    int32_t n;
+    enum err err;
+
+    TRY(chosen_count(&n, c->f.in[W]));
+    TRY(chosen_factor(&d, n, &m));
+    if (params_of(&c->f)->transpose)
+        STEP(d, ops_swapaxes(&next, d, -1, -2, c->f.strm));
+    arr_shape(&shape, c->f.in[W]);
+    shape.d[shape.ndim - 1] = d->shape[2];
+    STEP(d, ops_reshape(&next, d, shp_ints(&shape), c->f.strm));
+    err = scale_cotangent(out, &w, d, is_scale, c->f.strm);
+out:
+    arr_unref(&d);
+    return err;
+}
+
+enum err op_vjp_gather_qmm(struct vjp_call *c)
+{
+    const char *op = op_name(c->f.op);
+    size_t done = 0;
+    enum err err = ERR_OK;
+
+    for (; done < c->n_wanted; done++) {
+        int i = c->wanted[done];
+        if (i == X)
+            TRY(chosen_x(&c->result[done], c));
+        else if (i >= (int)c->f.n_in - 2)
+            TRY(err_set(ERR_RUNTIME, "[%s::vjp] cannot compute the gradient wrt the indices.", op));
+        else if (i != W && is_affine(&c->f))
+            TRY(chosen_scales(&c->result[done], c, i == SCALES));
+        else
+            TRY(input_cotangent(&c->result[done], c, i)); /* an error */
+    }
+out:
+    if (err)
+        arr_unref_all(c->result, done);
+    return err;
+}
+
+/* ---- tangents of both ---- */
 
 /* The product is linear in x, and in scales and biases. */
 enum err op_jvp_quantized_matmul(struct jvp_call *c)

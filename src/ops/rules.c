@@ -108,3 +108,20 @@ out:
     arr_unref(&zero);
     return err;
 }
+
+/* ---- of what an op is made of ---- */
+
+enum err op_vjp_parts(struct vjp_call *c)
+{
+    return c->f.by_parts->vjp(c);
+}
+
+enum err op_jvp_parts(struct jvp_call *c)
+{
+    return c->f.by_parts->jvp(c);
+}
+
+enum err op_vmap_parts(struct vmap_call *c)
+{
+    return c->f.by_parts->vmap(c);
+}

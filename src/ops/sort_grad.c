@@ -36,3 +36,20 @@ out:
     arr_unref(&m.from);
     return err;
 }
+
+enum err op_vjp_sort(struct vjp_call *c)
+{
+    struct permutation m = { NULL };
+    struct arr *zeros = NULL;
+    enum err err;
+
+    TRY(permutation_init(&m, &c->f));
+    TRY(op_or_zeros(&zeros, NULL, c->f.in[0], c->f.strm));
+    err = ops_scatter_axis(&c->result[0], zeros,
+                           &(struct ops_scatter_axis){ m.from, c->cotan[0], m.axis, UPDATE_NONE },
+                           c->f.strm);
+out:
+    arr_unref(&m.from);
+    arr_unref(&zeros);
+    return err;
+}

@@ -96,6 +96,59 @@ enum err ops_astype(struct arr **out, struct arr *a, enum dtype t, struct strm *
     return ops_make_one(out, OP_ASTYPE, &(struct dtype_params){ (int32_t)t }, a, s);
 }
 
+/* ---- 8-bit floats ---- */
+
+enum err op_infer_to_fp8(struct infer_call *c)
+{
+    FITS(dt_is_float(dtype_of(c->in[0])));
+    infer_like(c, c->in[0]);
+    c->out[0].dtype = DT_UINT8;
+    return ERR_OK;
+}
+
+enum err op_infer_from_fp8(struct infer_call *c)
+{
+    const struct dtype_params *p = c->params;
+
+    FITS(c->in[0]->dtype == DT_UINT8 && dt_is_float((enum dtype)p->dtype));
+    FITS(p->dtype != DT_FLOAT64);
+    infer_like(c, c->in[0]);
+    c->out[0].dtype = (enum dtype)p->dtype;
+    return ERR_OK;
+}
+
+enum err ops_to_fp8(struct arr **out, struct arr *a, struct strm *s)
+{
+    if (!dt_is_float(dtype_of(a)))
+        return err_set(ERR_ARG,
+                       "[to_fp8] Only real floating types are supported but x.dtype() == %s.",
+                       dt_name(dtype_of(a)));
+    return ops_make_one(out, OP_TO_FP8, NULL, a, s);
+}
+
+/* float64 comes from float32, which holds every 8-bit float. */
+enum err ops_from_fp8(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
+{
+    struct dtype_params p = { (int32_t)(t == DT_FLOAT64 ? DT_FLOAT32 : t) };
+    struct arr *x = NULL;
+    enum err err;
+
+    if (a->dtype != DT_UINT8)
+        return err_set(ERR_ARG, "[from_fp8] Input must have type uint8 but x.dtype() == %s.",
+                       dt_name(dtype_of(a)));
+    if (!dt_is_float(t))
+        return err_set(ERR_ARG,
+                       "[from_fp8] Only real floating types are supported but dtype == %s.",
+                       dt_name(t));
+    TRY(ops_make_one(&x, OP_FROM_FP8, &p, a, s));
+    TRY(ops_astype(out, x, t, s));
+out:
+    arr_unref(&x);
+    return err;
+}
+
+/* ---- multiples ---- */
+
 /* a times a number, which takes part as at least a float. */
 static enum err scaled(struct arr **out, struct arr *a, double factor, struct strm *s)
 {

@@ -102,3 +102,25 @@ out:
     arr_unref_all(part, OP_MAX_OUT);
     return err;
 }
+
+/* The elements that a strided view shows, by their numbers, get what arrives at all their places.
+ */
+enum err op_vjp_as_strided(struct vjp_call *c)
+{
+    struct arange_params all = { .stop = c->f.in[0]->shape[0], .step = 1 };
+    struct arr *at = NULL, *t = NULL, *zeros = NULL;
+    enum err err;
+
+    TRY(ops_arange(&at, &all, DT_INT32, c->f.strm));
+    STEP(at, ops_make_one(&next, OP_AS_STRIDED, c->f.params, at, c->f.strm));
+    STEP(at, ops_flatten(&next, at, 0, -1, c->f.strm));
+    TRY(ops_flatten(&t, c->cotan[0], 0, -1, c->f.strm));
+    TRY(op_or_zeros(&zeros, NULL, c->f.in[0], c->f.strm));
+    err = ops_scatter_axis(&c->result[0], zeros, &(struct ops_scatter_axis){ at, t, 0, UPDATE_SUM },
+                           c->f.strm);
+out:
+    arr_unref(&at);
+    arr_unref(&t);
+    arr_unref(&zeros);
+    return err;
+}

@@ -156,7 +156,8 @@ enum err exporter_new(struct exporter **out, const struct exporter_params *p)
     if (p->listener)
         x->listener = *p->listener;
     else
-        TRY(mlxfn_writer_new(&x->file, p->path, p->shapeless, p->metadata ? p->metadata : ""));
+        TRY(mlxfn_writer_new(&x->file, p->path,
+                             &(struct mlxfn_header){ p->shapeless, p->metadata }));
     err = ERR_OK;
     *out = x;
     x = NULL;

@@ -26,7 +26,7 @@ struct exporter_params {
     struct fun *fun;
     struct fun_named *named;
     bool shapeless;
-    const char *metadata;                  /* NULL: "" */
+    const char *metadata;                  /* of the file; may be NULL */
     const struct mlxfn_listener *listener; /* instead of a file */
 };
 MUST_CHECK enum err exporter_new(struct exporter **out, const struct exporter_params *p);

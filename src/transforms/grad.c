@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "graph/op_call.h"
 #include "graph/tracing.h"
+#include "transforms/parts.h"
 #include "transforms/transforms.h"
 #include "transforms/walk.h"
 
@@ -114,7 +115,8 @@ static struct op_apply apply_of(const struct node *n)
                               .in = n->in,
                               .n_in = (size_t)n->n_in,
                               .n_out = (size_t)n->n_out,
-                              .strm = n->strm };
+                              .strm = n->strm,
+                              .by_parts = &transform_by_parts };
 }
 
 /* ---- backwards ---- */

@@ -3,6 +3,7 @@
 #include "eval/stream.h"
 #include "graph/op.h"
 #include "graph/op_call.h"
+#include "transforms/parts.h"
 #include "transforms/trace.h"
 #include "transforms/transforms.h"
 #include "transforms/walk.h"
@@ -133,7 +134,8 @@ static enum err vmap_step(struct pass *p, const struct walk_step *s)
                                              .in = in,
                                              .n_in = (size_t)n->n_in,
                                              .n_out = (size_t)n->n_out,
-                                             .strm = n->strm },
+                                             .strm = n->strm,
+                                             .by_parts = &transform_by_parts },
                                       .axis = axis,
                                       .result = result,
                                       .out_axis = out_axis }));

@@ -1,5 +1,6 @@
 /* Functions in files through the public interface. */
 #include "api_test.h"
+
 #include "mlx/c/ext.h"
 
 #include <stdlib.h>
@@ -336,13 +337,46 @@ static void test_errors(void **state)
     mlx_array_free(captured);
 }
 
+/* The text is in the file, whose function is as without it. */
+static void test_metadata(void **state)
+{
+    mlx_array x = mlx_array_new_float(3), y;
+    mlx_closure fun = mlx_closure_new_func(combine_into);
+    mlx_vector_array in = list_of(x, none), out = mlx_vector_array_new();
+    char bytes[4096];
+
+    (void)state;
+    mlx_function_exporter e =
+        mlx_function_exporter_new_metadata(FILE_NAME, fun, false, "made by a test");
+    assert_ok(mlx_function_exporter_apply(e, in));
+    mlx_function_exporter_free(e);
+    FILE *file = fopen(FILE_NAME, "rb");
+    assert_non_null(file);
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_non_null(memmem(bytes, n, "made by a test", 14));
+    mlx_imported_function f = mlx_imported_function_new(FILE_NAME);
+    assert_ok(mlx_imported_function_apply(&out, f, in));
+    y = first_of(out);
+    float v = 0;
+    assert_ok(mlx_array_item_float32(&v, y));
+    assert_true(v == 6);
+    mlx_imported_function_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    mlx_closure_free(fun);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    unlink(FILE_NAME);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_function),       cmocka_unit_test(test_names),
         cmocka_unit_test(test_signatures),     cmocka_unit_test(test_sizes_of_shapeless),
         cmocka_unit_test(test_text_of_a_file), cmocka_unit_test(test_products_of_shapeless),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_metadata),
     };
 
     return cmocka_run_group_tests(tests, setup_cpu, NULL);

@@ -92,6 +92,66 @@ static int window(mlx_array *y, mlx_array a)
 }
 FUNCTION(f_window, window(&y, a))
 
+FUNCTION(f_sort, mlx_sort_axis(&y, a, 1, s))
+FUNCTION(f_partition, mlx_partition_axis(&y, a, 1, 0, s))
+
+static int strided(mlx_array *y, mlx_array a)
+{
+    static const int64_t strides[] = { 1, 1 };
+
+    return mlx_as_strided(y, a, LIST(3, 3), strides, 2, 1, s);
+}
+FUNCTION(f_strided, strided(&y, a))
+
+/* The matrices of a times these of b. */
+static int chosen(mlx_array *y, mlx_array a, mlx_array b)
+{
+    static const uint32_t numbers[] = { 1, 0, 1 };
+    static const int n = 3;
+    mlx_array at = mlx_array_new_data(numbers, &n, 1, MLX_UINT32), none = mlx_array_new();
+
+    int status = mlx_gather_mm(y, a, b, none, at, false, s);
+    mlx_array_free(at);
+    return status;
+}
+FUNCTION(f_gather_mm, chosen(&y, a, b))
+
+FUNCTION(f_rms_norm, mlx_fast_rms_norm(&y, a, b, 1e-5f, s))
+FUNCTION(f_layer_norm, mlx_fast_layer_norm(&y, a, b, c, 1e-5f, s))
+
+static int turned(mlx_array *y, mlx_array a, bool traditional, int offset)
+{
+    mlx_optional_float base = { 100, true };
+
+    return mlx_fast_rope(y, a, 4, traditional, base, offset ? 0.5f : 1, offset, mlx_array_new(), s);
+}
+FUNCTION(f_rope, turned(&y, a, false, 3))
+FUNCTION(f_rope_traditional, turned(&y, a, true, 0))
+
+/* Of one head, whose rows the arrays are. */
+static int attention(mlx_array *y, const mlx_array in[5], const char *mode)
+{
+    mlx_array part[3];
+    int status = 0;
+
+    for (int i = 0; i < 3; i++) {
+        part[i] = mlx_array_new();
+        status = status || mlx_expand_dims_axes(&part[i], in[i], LIST(0, 1), s);
+    }
+    status = status ||
+             mlx_fast_scaled_dot_product_attention(y, part[0], part[1], part[2], 0.8f, mode, in[3],
+                                                   in[4], s) ||
+             mlx_squeeze_axes(y, *y, LIST(0, 1), s);
+    for (int i = 0; i < 3; i++)
+        mlx_array_free(part[i]);
+    return status;
+}
+#define ATTENTION(...) attention(&y, (const mlx_array[5]){ __VA_ARGS__ }, "")
+FUNCTION(f_attention, ATTENTION(a, b, c))
+FUNCTION(f_attention_masked, attention(&y, (const mlx_array[5]){ a, b, b, c }, "array"))
+FUNCTION(f_attention_sink, ATTENTION(a, b, b, { NULL }, c))
+FUNCTION(f_attention_causal, attention(&y, (const mlx_array[5]){ a, b, c }, "causal"))
+
 /* ---- their gradients ---- */
 
 static const struct row {

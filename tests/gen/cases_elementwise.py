@@ -320,6 +320,65 @@ def view_rows(rng):
             yield Row("view", [a], [(seen, target)], [DtypeParam(target)], BITS)
 
 
+# ---- 8-bit floats ----
+
+def fp8_values():
+    """What the codes 0 to 126 stand for; code 127 would be 480."""
+    return np.array([(m if e == 0 else 8 + m) * 2.0 ** (max(e, 1) - 10)
+                     for e in range(16) for m in range(8)])[:127]
+
+
+def to_fp8(x):
+    """The nearest code, even ones for ties; beyond 448 and for NaN 126. The sign is bit 7."""
+    grid, sign = fp8_values(), np.signbit(x).astype(np.uint8) << 7
+    with np.errstate(invalid="ignore"):
+        v = np.where(np.isnan(x), np.inf, np.abs(x)).astype(np.float64)
+    high = np.minimum(np.searchsorted(grid, v), 126)
+    low = np.maximum(high - 1, 0)
+    to_low, to_high = v - grid[low], grid[high] - v
+    takes_low = (to_low < to_high) | ((to_low == to_high) & (low % 2 == 0))
+    return sign | np.where((v <= 448) & takes_low, low, high).astype(np.uint8)
+
+
+def from_fp8(x):
+    values = np.append(fp8_values(), np.nan)[x & 127]
+    return np.where(x & 128, -values, values)
+
+
+def all_patterns(dtype):
+    """Every number of a type of 16 bits."""
+    bits = np.arange(1 << 16, dtype=np.uint32)
+    if dtype == "float16":
+        return bits.astype(np.uint16).view(np.float16)
+    return (bits << 16).view(np.float32)
+
+
+def fp8_edges(dtype):
+    """All codes, what lies halfway between them, the neighbours of both, and special values."""
+    grid = np.append(fp8_values(), [480.0, 1e9, np.inf, np.nan, 1e-40])
+    points = np.concatenate([grid, (grid[1:128] + grid[:127]) / 2]).astype(dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        x = np.concatenate([points, np.nextafter(points, np.array(np.inf, dtype)),
+                            np.nextafter(points, np.array(0, dtype))])
+    return np.concatenate([x, -x])
+
+
+def fp8_rows(rng):
+    codes = np.arange(256, dtype=np.uint8)
+    inputs = [Arr(all_patterns(t), t) for t in ("float16", "bfloat16")]
+    inputs += [Arr(fp8_edges(t), t) for t in ("float32", "float64")]
+    inputs += [laid_out(grid(rng, t, ANY, (5, 7)), t, layout)
+               for t in ("float32", "bfloat16") for layout in VIEWS]
+    inputs += [Arr(grid(rng, "float32", ANY, shape), "float32") for shape in ((), (0, 4), LARGE)]
+    for a in inputs:
+        yield Row("to_fp8", [a], [(to_fp8(a.values), "uint8")], tolerance=EXACT)
+    inputs = [laid_out(rng.integers(0, 256, (5, 7)), "uint8", layout) for layout in VIEWS]
+    inputs += [Arr(rng.integers(0, 256, shape), "uint8") for shape in ((), (0, 4), LARGE)]
+    for a in [Arr(codes, "uint8")] + inputs:
+        for t in FLOATS if a.shape == (256,) else ["float16"]:
+            yield Row("from_fp8", [a], [(from_fp8(a.values), t)], [DtypeParam(t)], BITS)
+
+
 # ---- binary ----
 
 def c_power(a, b):
@@ -610,6 +669,6 @@ def rows(rng):
     return [("large", [*many_dims_rows(rng), *large_rows(rng)]),
             ("unary", [*unary_rows(rng), *large_angles(rng), *zero_rows(), *round_rows(rng),
                        *nan_to_num_rows(rng)]),
-            ("cast", [*astype_rows(rng), *view_rows(rng)]),
+            ("cast", [*astype_rows(rng), *view_rows(rng), *fp8_rows(rng)]),
             ("binary", [*binary_rows(rng), *bool_rows(rng), *divmod_rows(rng)]),
             ("ternary", [*where_rows(rng), *clip_rows(rng), *isclose_rows(rng)])]

@@ -369,7 +369,59 @@ def gather_rows(rng):
               index_array([[0], [2]]))
 
 
+# ---- both quantized ----
+
+def quantized_values(x, dtype, how, global_scale):
+    """What x stands for after packing, in float64."""
+    words, scales = quantize_fp(x, dtype, *how, global_scale)
+    v = exact_weights(words, scales, None, *how)
+    return v if global_scale is None else v * (float(global_scale) / 2688)
+
+
+def qqmm_row(x, w, how, is_packed, scales=(None, None), indices=None):
+    """scales: of x and w as a whole; indices: of both, or None."""
+    mode, group, bits = how
+    a = quantized_values(x.values, x.dtype, how, scales[0])
+    b = np.swapaxes(quantized_values(w.values, w.dtype, how, scales[1]), -1, -2)
+    inputs = [x, w, None]
+    if is_packed:
+        words, codes = quantize_fp(w.values, w.dtype, *how, scales[1])
+        inputs = [x, Arr(words, "uint32"), Arr(codes, "uint8")]
+    whole = [None if v is None else Arr(np.float32(v), "float32") for v in scales]
+    if indices:
+        left, right = np.broadcast_arrays(*(i.values for i in indices))
+        a, b = a.reshape((-1,) + a.shape[-2:])[left], b.reshape((-1,) + b.shape[-2:])[right]
+        inputs += list(indices) + [None]
+    else:
+        inputs += whole
+    scale = float((np.abs(a) @ np.abs(b)).max())
+    return Row("gather_qqmm" if indices else "qqmm", inputs, [(cast(a @ b, x.dtype), x.dtype)],
+               [group, bits, mode], scale=scale)
+
+
+def qqmm_rows(rng):
+    for how in FP_MODES:
+        for dtype in TYPES:
+            for is_packed in (True, False):
+                for shape in ((1, 64), (64,), (7, 96), (2, 3, 64), (130, 128)):
+                    w = numbers_x(rng, (24, shape[-1]), dtype)
+                    yield qqmm_row(numbers_x(rng, shape, dtype), w, how, is_packed)
+        for layout in ("transposed", "sliced", "reversed", "offset"):
+            yield qqmm_row(numbers_x(rng, (6, 64), "float32", layout),
+                           numbers_x(rng, (32, 64), "float32", layout), how, False)
+        index = [Arr(np.array(v), "int32") for v in ([[0, 1, 1]], [[2], [0]])]
+        for is_packed in (True, False):
+            yield qqmm_row(numbers_x(rng, (2, 5, 64), "float32"),
+                           numbers_x(rng, (3, 16, 64), "float32"), how, is_packed, (None, None), index)
+    for dtype in TYPES:
+        for is_packed in (True, False):
+            x, w = numbers_x(rng, (5, 64), dtype), numbers_x(rng, (16, 64), dtype)
+            largest = [np.float32(np.abs(v.values).max()) for v in (x, w)]
+            yield qqmm_row(x, w, ("nvfp4", 16, 4), is_packed, largest)
+
+
 def rows(rng):
     """(family, rows) pairs."""
     return [("quant", [*quantize_rows(rng), *dequantize_rows(rng), *product_rows(rng),
-                       *layout_rows(rng), *gather_rows(rng)])]
+                       *layout_rows(rng), *gather_rows(rng)]),
+            ("qqmm", [*qqmm_rows(rng)])]

@@ -237,6 +237,7 @@ def special_calls(mx):
         "round": lambda i, p: mx.round(i[0], p[0][0]),
         "astype": lambda i, p: i[0].astype(dt(p[0])),
         "view": lambda i, p: i[0].view(dt(p[0])),
+        "from_fp8": lambda i, p: mx.from_fp8(i[0], dt(p[0])),
         "isclose": lambda i, p: mx.isclose(*i, p[0], p[1], equal_nan=bool(p[2][0])),
         "allclose": lambda i, p: mx.allclose(*i, p[0], p[1], equal_nan=bool(p[2][0])),
         "array_equal": lambda i, p: mx.array_equal(*i, equal_nan=bool(p[0][0])),

@@ -143,6 +143,16 @@ def fouriers(x, y):
             f.ifftshift(f.fftshift(y), [0]), f.fftfreq(5), f.rfftfreq(6, 0.5)]
 
 
+KEPT = mx.array([[True, False], [True, True]])
+
+
+@function((grid(3, 24), grid(40, 33), grid(33, 35), KEPT, KEPT.astype(mx.float32) + 1))
+def matrices(h, a, b, kept, factors):
+    return [mx.hadamard_transform(h), mx.hadamard_transform(a[:, :20], 0.5),
+            mx.block_masked_mm(a, b, 32, kept), mx.block_masked_mm(a, b, 32, None, kept, factors),
+            mx.block_masked_mm(a, b, 64, kept[:1, :1], factors[:1, :1])]
+
+
 W = grid(8, 64, low=-1, high=1)
 MODES = [("affine", {"group_size": 32, "bits": 4}), ("affine", {"bits": 8}), ("mxfp4", {}),
          ("mxfp8", {}), ("nvfp4", {})]

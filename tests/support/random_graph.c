@@ -175,6 +175,10 @@ static enum err random_op(struct graph *g, struct arr **out)
         return random_view(g, out, a);
     if (op == OP_ASTYPE)
         return ops_astype(out, a, random_dtype(g), g->strm);
+    if (op == OP_TO_FP8)
+        return ops_to_fp8(out, a, g->strm);
+    if (op == OP_FROM_FP8)
+        return ops_from_fp8(out, a, random_dtype(g), g->strm);
     switch (op_table[op].family) {
     case OP_FAMILY_UNARY:
         return ops_unary(out, op, a, g->strm);

@@ -5,6 +5,7 @@
 #include "eval/eval.h"
 #include "support/arrays.h"
 #include "support/gpu.h"
+#include "transforms/parts.h"
 
 #define BATCH 3
 
@@ -159,7 +160,8 @@ static struct op_apply apply_of(const struct arr *a)
                               .in = n->in,
                               .n_in = (size_t)n->n_in,
                               .n_out = (size_t)n->n_out,
-                              .strm = s };
+                              .strm = s,
+                              .by_parts = &transform_by_parts };
 }
 
 static void application_init(struct application *a, const struct rule_subject *f,

@@ -170,6 +170,16 @@ static const struct rule_subject subjects[] = {
       .is_single = true },
 
     { "invert", OP_BITWISE_INVERT, make, { SHAPES }, { N }, 1 },
+    { "to 8 bits", OP_TO_FP8, make, { SHAPES }, { F }, 1, .no_vjp = true, .no_jvp = true },
+    { "from 8 bits",
+      OP_FROM_FP8,
+      rules_node,
+      { SHAPES },
+      { DT_UINT8 },
+      1,
+      .no_vjp = true,
+      .no_jvp = true,
+      .with = &(const struct dtype_params){ F } },
     FLAT(CEIL, F, 1, 1, make),
     FLAT(FLOOR, F, 1, 1, make),
     FLAT(LOGICAL_NOT, O, 1, 1, make),
@@ -311,7 +321,7 @@ static void test_half_floats(void **state)
         const struct rule_subject *f = &subjects[i];
         double x[2] = { 0.75 * f->low + 0.25 * f->high, 0.5 * f->low + 0.5 * f->high };
         double complex want[2], got[2];
-        if (f->make != make || f->dtype[0] != F || f->is_flat)
+        if (f->make != make || f->dtype[0] != F || f->is_flat || f->no_vjp)
             continue;
         gradients_at(want, f->op, x, DT_FLOAT32);
         for (int t = 0; t < 2; t++) {

@@ -127,7 +127,8 @@ static void check_choices(enum dev_type type)
 
     assert_ok(strm_default(&s, (struct dev){ type, 0 }));
     for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
-        if (op_table[op].family != OP_FAMILY_UNARY || op == OP_ASTYPE || op == OP_BITWISE_INVERT)
+        if (op_table[op].family != OP_FAMILY_UNARY || op_table[op].params != PARAMS_none ||
+            op == OP_BITWISE_INVERT)
             continue;
         struct graph fused = { .n = 1, .a = { choice_of((enum op_id)op, s, true) } };
         struct graph apart = { .n = 1, .a = { choice_of((enum op_id)op, s, false) } };

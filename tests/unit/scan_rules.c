@@ -13,7 +13,8 @@
 #define LINEAR .grads = 1, .is_smooth = true
 #define CURVED .grads = 1, .is_smooth = true, .is_curved = true
 /* Hardly ever near each other. */
-#define APART .grads = 1, .no_vjp = true, .is_curved = true, .low = -100, .high = 100
+#define APART .grads = 1, .is_curved = true, .low = -100, .high = 100
+#define EXTREME APART, .no_vjp = true
 
 static const struct rule_subject subjects[] = {
     SCAN("cumsum", SUM, F, (2, 3, 4), 1, false, true, LINEAR),
@@ -28,10 +29,10 @@ static const struct rule_subject subjects[] = {
     SCAN("logcumsumexp from the end", LOGADDEXP, F, (2, 3, 2), 0, true, true, CURVED),
     SCAN("logcumsumexp of complex", LOGADDEXP, C, (1, 4), 0, false, true, .grads = 1,
          .is_curved = true),
-    SCAN("cummax", MAX, F, (2, 3, 5), 1, false, true, APART),
-    SCAN("cummax from the end", MAX, F, (2, 5, 2), 0, true, true, APART),
-    SCAN("cummin", MIN, F, (2, 3, 5), 1, false, true, APART),
-    SCAN("cummin from the end", MIN, F, (1, 6), 0, true, true, APART),
+    SCAN("cummax", MAX, F, (2, 3, 5), 1, false, true, EXTREME),
+    SCAN("cummax from the end", MAX, F, (2, 5, 2), 0, true, true, EXTREME),
+    SCAN("cummin", MIN, F, (2, 3, 5), 1, false, true, EXTREME),
+    SCAN("cummin from the end", MIN, F, (1, 6), 0, true, true, EXTREME),
     SCAN("scan of nothing", PROD, F, (2, 0, 3), 0, false, true, LINEAR),
 
     NODE("sort", SORT, F, DIMS(2, 3, 5), PARAMS(axis, { 1 }), APART),

@@ -14,8 +14,11 @@
 
 static const struct rule_subject subjects[] = {
     NODE("as_strided", AS_STRIDED, F, DIMS(1, 12),
-         PARAMS(as_strided, { 1, 2, { { 4, 2 }, { 3, 1 } } }), .grads = 1, .no_vmap = true,
-         .no_vjp = true),
+         PARAMS(as_strided, { 1, 2, { { 4, 2 }, { 3, 1 } } }), .grads = 1, .no_vmap = true),
+    NODE("as_strided backwards", AS_STRIDED, F, DIMS(1, 6),
+         PARAMS(as_strided, { 5, 2, { { 3, -2 }, { 2, 0 } } }), .grads = 1, .no_vmap = true),
+    NODE("as_strided of nothing", AS_STRIDED, F, DIMS(1, 6),
+         PARAMS(as_strided, { 0, 1, { { 0, 1 } } }), .grads = 1, .no_vmap = true),
     VIEW("broadcast", BROADCAST, DIMS(2, 2, 1), PARAMS(shape, { 3, { 4, 2, 3 } })),
     VIEW("broadcast of a scalar", BROADCAST, DIMS(0, 0), PARAMS(shape, { 2, { 2, 3 } })),
     VIEW("broadcast to one more", BROADCAST, DIMS(1, 3), PARAMS(shape, { 2, { 1, 3 } })),

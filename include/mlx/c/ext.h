@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include "mlx/c/array.h"
+#include "mlx/c/closure.h"
 #include "mlx/c/export.h"
 #include "mlx/c/io_types.h"
 #include "mlx/c/map.h"
+#include "mlx/c/optional.h"
 #include "mlx/c/stream.h"
 #include "mlx/c/string.h"
+#include "mlx/c/vector.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -169,6 +172,86 @@ int mlx_linalg_det(mlx_array *res, const mlx_array a, const mlx_stream s);
 
 /* Their signs (-1, 0 or 1), and the logarithms of their absolute values. */
 int mlx_linalg_slogdet(mlx_array *res_0, mlx_array *res_1, const mlx_array a, const mlx_stream s);
+
+/* mlx_qqmm of that matrix of x and that matrix of w for each pair of indices, as mlx_gather_qmm. */
+int mlx_gather_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+                    const mlx_array lhs_indices, const mlx_array rhs_indices,
+                    mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+                    const mlx_array global_scale_x, const mlx_array global_scale_w,
+                    bool sorted_indices, const mlx_stream s);
+
+/* a itself. */
+int mlx_positive(mlx_array *res, const mlx_array a, const mlx_stream s);
+
+/* Rounded towards zero; complex64 is an error. */
+int mlx_trunc(mlx_array *res, const mlx_array a, const mlx_stream s);
+
+/* True where one of both is true. */
+int mlx_logical_xor(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_stream s);
+
+/* Differences of neighbours along an axis, n times over. */
+int mlx_diff(mlx_array *res, const mlx_array a, int n, int axis, const mlx_stream s);
+
+/* The sums of conj(a) * b along an axis, the other ones broadcast. */
+int mlx_vecdot(mlx_array *res, const mlx_array a, const mlx_array b, int axis, const mlx_stream s);
+
+/* The elements in reverse order along all axes, or those listed. */
+int mlx_flip(mlx_array *res, const mlx_array a, const mlx_stream s);
+int mlx_flip_axis(mlx_array *res, const mlx_array a, int axis, const mlx_stream s);
+int mlx_flip_axes(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,
+                  const mlx_stream s);
+
+/* The parts of a along its first axis, or one that is named, which they lack. */
+int mlx_unstack(mlx_vector_array *res, const mlx_array a, const mlx_stream s);
+int mlx_unstack_axis(mlx_vector_array *res, const mlx_array a, int axis, const mlx_stream s);
+
+/* How many elements are not zero, as int32. */
+int mlx_count_nonzero(mlx_array *res, const mlx_array a, bool keepdims, const mlx_stream s);
+int mlx_count_nonzero_axis(mlx_array *res, const mlx_array a, int axis, bool keepdims,
+                           const mlx_stream s);
+int mlx_count_nonzero_axes(mlx_array *res, const mlx_array a, const int *axes, size_t axes_num,
+                           bool keepdims, const mlx_stream s);
+
+/* Where values belong in a sorted vector, as uint32: in front of elements that are equal (side
+ * "left") or behind them ("right"). NaN comes last. */
+int mlx_searchsorted(mlx_array *res, const mlx_array sorted_sequence, const mlx_array values,
+                     const char *side, const mlx_stream s);
+
+/* ---- with more parameters than in mlx-c ---- */
+
+/* num numbers from start on; stop is the last of them, or without endpoint what would follow. */
+int mlx_linspace_endpoint(mlx_array *res, double start, double stop, int num, bool endpoint,
+                          mlx_dtype dtype, const mlx_stream s);
+
+/* Zeros and ones in the shape of a, of another dtype. */
+int mlx_zeros_like_dtype(mlx_array *res, const mlx_array a, mlx_dtype dtype, const mlx_stream s);
+int mlx_ones_like_dtype(mlx_array *res, const mlx_array a, mlx_dtype dtype, const mlx_stream s);
+
+/* Running sums and products of a cast to dtype. */
+int mlx_cumsum_dtype(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+                     mlx_dtype dtype, const mlx_stream s);
+int mlx_cumprod_dtype(mlx_array *res, const mlx_array a, int axis, bool reverse, bool inclusive,
+                      mlx_dtype dtype, const mlx_stream s);
+
+/* mlx_atleast_*d of each array of a list. */
+int mlx_atleast_1d_list(mlx_vector_array *res, const mlx_vector_array arrays, const mlx_stream s);
+int mlx_atleast_2d_list(mlx_vector_array *res, const mlx_vector_array arrays, const mlx_stream s);
+int mlx_atleast_3d_list(mlx_vector_array *res, const mlx_vector_array arrays, const mlx_stream s);
+
+/* mlx_random_bernoulli in the shape of p. */
+int mlx_random_bernoulli_like(mlx_array *res, const mlx_array p, const mlx_array key,
+                              const mlx_stream s);
+
+/* The order in which mlx_einsum multiplies: positions of the operands of each step in the list of
+ * those that are left, whose product joins the list at its end, and how many each step takes; and a
+ * text about its cost. */
+int mlx_einsum_path(mlx_vector_int *positions, mlx_vector_int *counts, mlx_string *info,
+                    const char *subscripts, const mlx_vector_array operands);
+
+/* mlx_function_exporter_new with a text that is kept in the file, for whoever reads it; may be
+ * NULL. */
+mlx_function_exporter mlx_function_exporter_new_metadata(const char *file, const mlx_closure fun,
+                                                         bool shapeless, const char *metadata);
 
 #ifdef __cplusplus
 }

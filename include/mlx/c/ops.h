@@ -529,6 +529,30 @@ int mlx_conv_transpose3d(mlx_array *res, const mlx_array input, const mlx_array 
                          int output_padding_0, int output_padding_1, int output_padding_2,
                          int groups, const mlx_stream s);
 
+/* ---- products of which only parts count ---- */
+
+/* a x b in blocks of block_size (32 or 64) rows and columns: of the result, of a and of b only
+ * those count whose mask is true, or they are multiplied by it. Masks may be empty: all blocks
+ * count. They have an element for each block, the last ones being smaller, and broadcast over the
+ * batch. What a mask leaves out, by false or by 0, is not read. */
+int mlx_block_masked_mm(mlx_array *res, const mlx_array a, const mlx_array b, int block_size,
+                        const mlx_array mask_out, const mlx_array mask_lhs,
+                        const mlx_array mask_rhs, const mlx_stream s);
+
+/* For each pair (first, end) of segments, which has the shape [..., 2] and integers, the product of
+ * the columns of a and the rows of b from first up to end, which is 0 where there are none. What
+ * lies behind the last column counts for nothing. */
+int mlx_segmented_mm(mlx_array *res, const mlx_array a, const mlx_array b, const mlx_array segments,
+                     const mlx_stream s);
+
+/* ---- Hadamard transform ---- */
+
+/* The last axis, which has m * 2^k elements with m one of 1, 12, 20 and 28 and k up to 26, times
+ * the Hadamard matrix of that size; then times scale, by default one over the root of the size.
+ * What is no floating type becomes float32. */
+int mlx_hadamard_transform(mlx_array *res, const mlx_array a, mlx_optional_float scale,
+                           const mlx_stream s);
+
 /* ---- quantized matrices ----
  * The last dimension is packed: group_size neighbouring numbers share a scale, each is kept in a
  * few bits, and all of a row are one little-endian bit stream of uint32 words.
@@ -550,11 +574,24 @@ int mlx_dequantize(mlx_array *res, const mlx_array w, const mlx_array scales,
                    const mlx_array biases, mlx_optional_int group_size, mlx_optional_int bits,
                    const char *mode, const mlx_array global_scale, mlx_optional_dtype dtype,
                    const mlx_stream s);
+/* Floats of 8 bits, 4 of exponent and 3 of mantissa, as uint8: rounded to the nearest, ties to
+ * even; what lies beyond 448, and NaN, become 448 with its sign. And back, to a floating type; the
+ * codes 127 and 255 are NaN. */
+int mlx_to_fp8(mlx_array *res, const mlx_array x, const mlx_stream s);
+int mlx_from_fp8(mlx_array *res, const mlx_array x, mlx_dtype dtype, const mlx_stream s);
+
 /* Matrix product of x with a quantized matrix, or with transpose: with the transposed one. */
 int mlx_quantized_matmul(mlx_array *res, const mlx_array x, const mlx_array w,
                          const mlx_array scales, const mlx_array biases, bool transpose,
                          mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
                          const mlx_stream s);
+/* x times the transpose of w, both quantized: x first, along its last axis; w if w_scales is empty.
+ * Not for mode affine. global_scale_x and _w (the largest magnitudes) for nvfp4, both or none. Sums
+ * are float32. Gradients, of a w that is not packed, quantize their operands again. */
+int mlx_qqmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array w_scales,
+             mlx_optional_int group_size, mlx_optional_int bits, const char *mode,
+             const mlx_array global_scale_x, const mlx_array global_scale_w, const mlx_stream s);
+
 /* For each pair of indices, which broadcast against each other, the product of that matrix of x and
  * that matrix of w; matrices are numbered over all dimensions but the last two. Empty indices are
  * all matrices in order. sorted_indices promises that the given ones ascend. */

@@ -80,6 +80,18 @@ static bool ignores_product(const struct node *n)
     return n->op == OP_ADDMM && ((const struct addmm_params *)n->params)->alpha == 0.0f;
 }
 
+static int32_t block_of(const struct node *n)
+{
+    if (n->op != OP_BLOCK_MASKED_MM)
+        return 0;
+    return ((const struct block_masked_mm_params *)n->params)->block;
+}
+
+static bool is_sparse(const struct mm_plan *p)
+{
+    return p->is_segmented || p->block;
+}
+
 void mm_plan_init(struct mm_plan *p, const struct exec *x)
 {
     const struct arr *a = x->in[MM_A], *out = x->out[0];
@@ -88,7 +100,9 @@ void mm_plan_init(struct mm_plan *p, const struct exec *x)
     p->n = out->shape[out->ndim - 1];
     p->k = ignores_product(x->node) ? 0 : a->shape[a->ndim - 1];
     p->is_gather = x->node->op == OP_GATHER_MM;
-    p->n_sides = p->is_gather ? MM_C : x->n_in;
+    p->is_segmented = x->node->op == OP_SEGMENTED_MM;
+    p->block = block_of(x->node);
+    p->n_sides = p->is_gather || is_sparse(p) ? MM_C : x->n_in;
     init_side(&p->side[MM_A], x->in[MM_A], p->m, p->k);
     init_side(&p->side[MM_B], x->in[MM_B], p->k, p->n);
     if (p->n_sides > MM_C)
@@ -154,7 +168,7 @@ static bool rows_continue(struct mm_side *s, int64_t batch_stride)
 
 void mm_plan_fold(struct mm_plan *p)
 {
-    while (p->n_dims > 0 && !p->is_gather) {
+    while (p->n_dims > 0 && !p->is_gather && !is_sparse(p)) {
         int d = p->n_dims - 1;
         int64_t dim = p->dim[d];
         if (p->side[MM_B].batch[d] != 0 || p->m * dim > INT32_MAX)
@@ -190,32 +204,42 @@ int64_t mm_pair(const struct mm_plan *p, uint32_t left, uint32_t right)
     return MIN((int64_t)left, p->n_a - 1) * p->n_b + MIN((int64_t)right, p->n_b - 1);
 }
 
-enum err mm_numbers_init(struct mm_numbers *n, const struct exec *x)
+/* Masks: that of the result comes first, then both of the operands. */
+static void place_extras(struct mm_extras *e, const struct mm_plan *p, const struct exec *x)
+{
+    int n = x->n_in - MM_C, first = p->block && n == 2 ? MM_MASK_A : 0;
+
+    for (int i = 0; i < n; i++)
+        e->in[first + i] = x->in[MM_C + i];
+}
+
+enum err mm_extras_init(struct mm_extras *e, const struct mm_plan *p, const struct exec *x)
 {
     enum err err = ERR_OK;
 
-    for (int i = 0; i < 2; i++) {
-        n->in[i] = x->in[MM_C + i];
-        if (!(n->in[i]->flags & LAYOUT_ROW))
-            TRY(qmm_dense(&n->in[i], &n->copies[i], x->strm));
-    }
+    *e = (struct mm_extras){ 0 };
+    if (p->is_gather || is_sparse(p))
+        place_extras(e, p, x);
+    for (int i = 0; i < MM_EXTRAS; i++)
+        if (e->in[i] && !(e->in[i]->flags & LAYOUT_ROW))
+            TRY(qmm_dense(&e->in[i], &e->copies[i], x->strm));
 out:
     return err;
 }
 
-enum err mm_numbers_hold(const struct mm_numbers *n, struct strm *s)
+enum err mm_extras_hold(const struct mm_extras *e, struct strm *s)
 {
     enum err err = ERR_OK;
 
-    for (int i = 0; i < 2; i++)
-        if (n->copies[i] && n->copies[i]->buf)
-            TRY(s->be->hold(s, &n->copies[i]->buf, 1));
+    for (int i = 0; i < MM_EXTRAS; i++)
+        if (e->copies[i] && e->copies[i]->buf)
+            TRY(s->be->hold(s, &e->copies[i]->buf, 1));
 out:
     return err;
 }
 
-void mm_numbers_fini(struct mm_numbers *n)
+void mm_extras_fini(struct mm_extras *e)
 {
-    for (int i = 0; i < 2; i++)
-        arr_unref(&n->copies[i]);
+    for (int i = 0; i < MM_EXTRAS; i++)
+        arr_unref(&e->copies[i]);
 }

@@ -21,6 +21,7 @@ CPU_CLASSES(CLASS)
 /* ---- lists of classes ---- */
 
 #define LIST_B(M, ...) M(B, __VA_ARGS__)
+#define LIST_U8(M, ...) M(U8, __VA_ARGS__)
 #define LIST_F32(M, ...) M(F32, __VA_ARGS__)
 #define LIST_F64(M, ...) M(F64, __VA_ARGS__)
 #define LIST_C64(M, ...) M(C64, __VA_ARGS__)
@@ -39,6 +40,7 @@ CPU_CLASSES(CLASS)
 #define RESULT_SAME(id) id
 #define RESULT_B(id) B
 #define RESULT_F32(id) F32
+#define RESULT_U8(id) U8
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 

@@ -4,6 +4,7 @@
 
 #include <complex.h>
 
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/math_f32.h"
 
 #ifndef CMPLXF

@@ -18,7 +18,8 @@
 struct task {
     struct mm_plan plan;
     struct cpu_src in[MM_OPERANDS];
-    struct cpu_src numbers[2]; /* of a gather's matrices */
+    struct cpu_src extras[MM_EXTRAS];
+    bool has_extra[MM_EXTRAS], is_bool[MM_EXTRAS];
     char *out;
     uint8_t type, wide_type; /* enum dtype; wide_type is what BLAS computes in */
     float alpha, beta;
@@ -27,7 +28,7 @@ struct task {
 struct job {
     const struct task *t;
     const char *in[MM_OPERANDS];
-    const uint32_t *numbers[2];
+    const char *extras[MM_EXTRAS];
     size_t item, wide;
     int64_t block_rows;
     _Atomic int failed; /* enum err */
@@ -45,6 +46,7 @@ struct matrix {
 struct packed {
     char *data;
     const char *at;
+    int64_t size; /* elements that there is room for */
 };
 
 struct scratch {
@@ -58,7 +60,8 @@ struct product {
     int64_t m, n, k;
     struct matrix a, b;
     void *out;
-    float alpha, beta;
+    int64_t ld; /* of out */
+    double alpha, beta;
 };
 
 static CBLAS_TRANSPOSE transpose(const struct matrix *x)
@@ -71,17 +74,18 @@ static void multiply(const struct product *p, enum dtype type)
     CBLAS_TRANSPOSE ta = transpose(&p->a), tb = transpose(&p->b);
     blasint m = (blasint)p->m, n = (blasint)p->n, k = (blasint)p->k;
     blasint lda = (blasint)p->a.ld, ldb = (blasint)p->b.ld;
-    const float alpha[2] = { p->alpha, 0.0f }, beta[2] = { p->beta, 0.0f };
+    blasint ldc = (blasint)p->ld;
+    const float alpha[2] = { (float)p->alpha, 0.0f }, beta[2] = { (float)p->beta, 0.0f };
 
     if (type == DT_FLOAT64)
-        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, (double)p->alpha, p->a.data, lda, p->b.data,
-                    ldb, (double)p->beta, p->out, n);
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, p->alpha, p->a.data, lda, p->b.data, ldb,
+                    p->beta, p->out, ldc);
     else if (type == DT_COMPLEX64)
         cblas_cgemm(CblasRowMajor, ta, tb, m, n, k, alpha, p->a.data, lda, p->b.data, ldb, beta,
-                    p->out, n);
+                    p->out, ldc);
     else
-        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, p->alpha, p->a.data, lda, p->b.data, ldb,
-                    p->beta, p->out, n);
+        cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha[0], p->a.data, lda, p->b.data, ldb,
+                    beta[0], p->out, ldc);
 }
 
 /* ---- operands ---- */
@@ -125,7 +129,7 @@ static enum err load_operand(struct matrix *out, const struct job *j, struct pac
         out->data = src;
         return ERR_OK;
     }
-    if (!p->data && !(p->data = mem_alloc_aligned((size_t)(s->rows * s->cols) * j->wide)))
+    if (!p->data && !(p->data = mem_alloc_aligned((size_t)p->size * j->wide)))
         return ERR_NO_MEMORY;
     if (p->at != src)
         copy_wide(j, p->data, src, s);
@@ -141,6 +145,11 @@ struct part {
     int64_t batch, first, rows;
 };
 
+static const uint32_t *extra_u32(const struct job *j, int i)
+{
+    return (const uint32_t *)j->extras[i];
+}
+
 static const char *operand_at(const struct job *j, enum mm_operand i, const struct part *part)
 {
     const struct mm_plan *p = &j->t->plan;
@@ -149,11 +158,35 @@ static const char *operand_at(const struct job *j, enum mm_operand i, const stru
     if (!j->in[i]) /* no bytes: k is 0 */
         return NULL;
     if (p->is_gather)
-        batch = mm_pair(p, j->numbers[MM_A][batch], j->numbers[MM_B][batch]);
+        batch = mm_pair(p, extra_u32(j, MM_A)[batch], extra_u32(j, MM_B)[batch]);
     offset = mm_batch_offset(p, i, batch);
     if (i != MM_B)
         offset += part->first * p->side[i].row_stride;
     return j->in[i] + offset * (int64_t)j->item;
+}
+
+/* The operands of one part: of a segmented product those of its segment. */
+static enum err load_operands(struct product *p, const struct job *j, struct scratch *s,
+                              const struct part *part)
+{
+    const struct mm_plan *plan = &j->t->plan;
+    struct mm_side a = plan->side[MM_A], b = plan->side[MM_B];
+    const char *at_a = operand_at(j, MM_A, part), *at_b = operand_at(j, MM_B, part);
+    int64_t range[2];
+    enum err err = ERR_OK;
+
+    a.rows = part->rows;
+    if (plan->is_segmented) {
+        mm_segment(range, extra_u32(j, MM_SEGMENTS) + 2 * part->batch, plan->k);
+        a.cols = b.rows = p->k = range[1] - range[0];
+        at_a = at_a ? at_a + range[0] * a.col_stride * (int64_t)j->item : NULL;
+        at_b = at_b ? at_b + range[0] * b.row_stride * (int64_t)j->item : NULL;
+        s->a.at = s->b.at = NULL; /* another segment may begin there, too */
+    }
+    TRY(load_operand(&p->a, j, &s->a, at_a, &a));
+    TRY(load_operand(&p->b, j, &s->b, at_b, &b));
+out:
+    return err;
 }
 
 static enum err run_part(const struct job *j, struct scratch *s, const struct part *part)
@@ -161,18 +194,19 @@ static enum err run_part(const struct job *j, struct scratch *s, const struct pa
     const struct task *t = j->t;
     const struct mm_plan *plan = &t->plan;
     bool direct = t->type == t->wide_type;
-    struct mm_side a = plan->side[MM_A], c = plan->side[MM_C];
+    struct mm_side c = plan->side[MM_C];
     char *out = t->out + (part->batch * plan->m + part->first) * plan->n * (int64_t)j->item;
-    struct product p = { .m = part->rows, .n = plan->n, .k = plan->k, .alpha = t->alpha };
+    struct product p = {
+        .m = part->rows, .n = plan->n, .k = plan->k, .ld = plan->n, .alpha = (double)t->alpha
+    };
     enum err err = ERR_OK;
 
-    a.rows = c.rows = part->rows;
-    TRY(load_operand(&p.a, j, &s->a, operand_at(j, MM_A, part), &a));
-    TRY(load_operand(&p.b, j, &s->b, operand_at(j, MM_B, part), &plan->side[MM_B]));
+    c.rows = part->rows;
+    TRY(load_operands(&p, j, s, part));
     p.out = direct ? out : s->out;
     if (plan->n_sides > MM_C && t->beta != 0.0f) {
         copy_wide(j, p.out, operand_at(j, MM_C, part), &c);
-        p.beta = t->beta;
+        p.beta = (double)t->beta;
     }
     multiply(&p, (enum dtype)t->wide_type);
     if (!direct)
@@ -184,7 +218,7 @@ out:
 static enum err run_batches(const struct job *j, size_t begin, size_t end)
 {
     const struct mm_plan *plan = &j->t->plan;
-    struct scratch s = { 0 };
+    struct scratch s = { .a.size = j->block_rows * plan->k, .b.size = plan->k * plan->n };
     enum err err = ERR_OK;
 
     if (j->t->type != j->t->wide_type &&
@@ -210,6 +244,131 @@ static void run_range(void *arg, size_t begin, size_t end)
         atomic_store(&j->failed, (int)err);
 }
 
+/* ---- masks ---- */
+
+/* What is done for one batch. A block of the result is one task: for 64 x 64 x 64 numbers OpenBLAS
+ * takes no threads of its own. */
+struct masked {
+    const struct job *j;
+    int64_t batch, tiles_m, tiles_n, tiles_k;
+    struct matrix in[2];
+};
+
+#define BLOCK_MAX 64
+
+/* Element at of a mask, 1 where there is none. Masks that are not bool have the product's dtype. */
+static double mask_at(const struct masked *m, enum mm_mask mask, int64_t at)
+{
+    const struct task *t = m->j->t;
+    const char *v = m->j->extras[mask];
+    double wide = 0;
+
+    if (!v)
+        return 1;
+    if (t->is_bool[mask])
+        return v[at] != 0;
+    cpu_convert((struct cpu_vec){ &wide, DT_FLOAT64 },
+                (struct cpu_vec){ (char *)v + at * (int64_t)m->j->item, (enum dtype)t->type }, 1);
+    return wide;
+}
+
+/* The part of a matrix that begins at a row and a column. */
+static struct matrix matrix_from(const struct masked *m, int i, int64_t row, int64_t col)
+{
+    struct matrix x = m->in[i];
+    int64_t at = x.transposed ? col * x.ld + row : row * x.ld + col;
+
+    x.data = (const char *)x.data + at * (int64_t)m->j->wide;
+    return x;
+}
+
+/* The sum over the blocks of k that count. False if there is none: nothing was written. */
+static bool sum_blocks(const struct masked *m, struct product *p, const int64_t tile[2])
+{
+    const struct mm_plan *plan = &m->j->t->plan;
+    int64_t size = plan->block, row = tile[0] * size, col = tile[1] * size;
+    int64_t at_a = (m->batch * m->tiles_m + tile[0]) * m->tiles_k;
+    int64_t at_b = m->batch * m->tiles_k * m->tiles_n + tile[1];
+
+    for (int64_t i = 0; i < m->tiles_k; i++) {
+        p->alpha = mask_at(m, MM_MASK_A, at_a + i) * mask_at(m, MM_MASK_B, at_b + i * m->tiles_n);
+        if (p->alpha == 0)
+            continue;
+        p->k = MIN(size, plan->k - i * size);
+        p->a = matrix_from(m, MM_A, row, i * size);
+        p->b = matrix_from(m, MM_B, i * size, col);
+        multiply(p, (enum dtype)m->j->t->wide_type);
+        p->beta = 1;
+    }
+    return p->beta != 0;
+}
+
+static void scale(const struct masked *m, const struct product *p, double factor)
+{
+    for (int64_t r = 0; r < p->m; r++)
+        for (int64_t c = 0; c < p->n; c++)
+            if (m->j->wide == sizeof(double))
+                ((double *)p->out)[r * p->ld + c] *= factor;
+            else
+                ((float *)p->out)[r * p->ld + c] *= (float)factor;
+}
+
+static void run_block(const struct masked *m, int64_t number)
+{
+    const struct task *t = m->j->t;
+    const struct mm_plan *plan = &t->plan;
+    int64_t tile[2] = { number / m->tiles_n, number % m->tiles_n };
+    int64_t row = tile[0] * plan->block, col = tile[1] * plan->block;
+    double sums[BLOCK_MAX * BLOCK_MAX] __attribute__((aligned(64)));
+    double factor = mask_at(m, MM_MASK_OUT, m->batch * m->tiles_m * m->tiles_n + number);
+    struct product p = { .m = MIN(plan->block, plan->m - row),
+                         .n = MIN(plan->block, plan->n - col),
+                         .out = sums,
+                         .ld = BLOCK_MAX };
+
+    if (factor == 0 || !sum_blocks(m, &p, tile))
+        memset(sums, 0, sizeof sums);
+    else if (factor != 1)
+        scale(m, &p, factor);
+    for (int64_t r = 0; r < p.m; r++) {
+        int64_t at = ((m->batch * plan->m + row + r) * plan->n + col) * (int64_t)m->j->item;
+        cpu_convert((struct cpu_vec){ t->out + at, (enum dtype)t->type },
+                    (struct cpu_vec){ (char *)sums + r * BLOCK_MAX * (int64_t)m->j->wide,
+                                      (enum dtype)t->wide_type },
+                    (size_t)p.n);
+    }
+}
+
+static void run_blocks(void *arg, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        run_block(arg, (int64_t)i);
+}
+
+static enum err run_masked(const struct job *j)
+{
+    const struct mm_plan *plan = &j->t->plan;
+    struct scratch s = { .a.size = plan->m * plan->k, .b.size = plan->k * plan->n };
+    struct masked m = { .j = j,
+                        .tiles_m = ceil_div(plan->m, plan->block),
+                        .tiles_n = ceil_div(plan->n, plan->block),
+                        .tiles_k = ceil_div(plan->k, plan->block) };
+    enum err err = ERR_OK;
+
+    for (; m.batch < plan->n_batch; m.batch++) {
+        struct part part = { m.batch, 0, plan->m };
+        TRY(load_operand(&m.in[MM_A], j, &s.a, operand_at(j, MM_A, &part), &plan->side[MM_A]));
+        TRY(load_operand(&m.in[MM_B], j, &s.b, operand_at(j, MM_B, &part), &plan->side[MM_B]));
+        cpu_parallel_for((size_t)(m.tiles_m * m.tiles_n), 1, run_blocks, &m);
+    }
+out:
+    mem_free(s.a.data);
+    mem_free(s.b.data);
+    return err;
+}
+
+/* ---- the op ---- */
+
 static void use_all_threads(void)
 {
     openblas_set_num_threads(cpu_threads());
@@ -233,13 +392,16 @@ static enum err run_task(void *payload)
     cpu_use_blas();
     for (int i = 0; i < plan->n_sides; i++)
         TRY(cpu_src_host(&j.in[i], &t->in[i]));
-    for (int i = 0; plan->is_gather && i < 2; i++)
-        TRY(cpu_src_host((const char **)&j.numbers[i], &t->numbers[i]));
+    for (int i = 0; i < MM_EXTRAS; i++)
+        if (t->has_extra[i])
+            TRY(cpu_src_host(&j.extras[i], &t->extras[i]));
     j.item = dt_size((enum dtype)t->type);
     j.wide = dt_size((enum dtype)t->wide_type);
     if (t->type != t->wide_type)
         j.block_rows =
             MIN(plan->m, MAX(BLOCK_ROWS_MIN, BLOCK_ELEMENTS / MAX(MAX(plan->k, plan->n), 1)));
+    if (plan->block)
+        return run_masked(&j);
     if (work >= SMALL_PRODUCT)
         return run_batches(&j, 0, (size_t)plan->n_batch);
     cpu_parallel_for((size_t)plan->n_batch, SMALL_PRODUCT / work, run_range, &j);
@@ -255,7 +417,7 @@ enum err cpu_matmul(const struct exec *x)
     struct arr *out = x->out[0];
     enum dtype type = (enum dtype)out->dtype;
     struct task t = { .type = out->dtype, .alpha = 1.0f };
-    struct mm_numbers numbers = { 0 };
+    struct mm_extras extras = { 0 };
     enum err err = ERR_OK;
 
     if (!dt_is_inexact(type))
@@ -273,14 +435,20 @@ enum err cpu_matmul(const struct exec *x)
     mm_plan_fold(&t.plan);
     for (int i = 0; i < t.plan.n_sides; i++)
         t.in[i] = cpu_src(x->in[i]);
-    if (t.plan.is_gather) {
-        TRY(mm_numbers_init(&numbers, x));
-        t.numbers[MM_A] = cpu_src(numbers.in[MM_A]);
-        t.numbers[MM_B] = cpu_src(numbers.in[MM_B]);
-    }
+    TRY(mm_extras_init(&extras, &t.plan, x));
+    for (int i = 0; i < MM_EXTRAS; i++)
+        if ((t.has_extra[i] = extras.in[i] && extras.in[i]->size)) {
+            t.extras[i] = cpu_src(extras.in[i]);
+            t.is_bool[i] = extras.in[i]->dtype == DT_BOOL;
+        }
     TRY(cpu_enqueue(x->strm, run_task, &t, sizeof t));
-    TRY(mm_numbers_hold(&numbers, x->strm));
+    TRY(mm_extras_hold(&extras, x->strm));
 out:
-    mm_numbers_fini(&numbers);
+    mm_extras_fini(&extras);
     return err;
+}
+
+enum err cpu_sparse_mm(const struct exec *x)
+{
+    return cpu_matmul(x);
 }

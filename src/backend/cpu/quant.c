@@ -1,6 +1,7 @@
 /* The packed formats: integers of 1 to 8 bits as one little-endian stream, and small floats. */
 #include "backend/cpu/quant.h"
 
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/kernels.h"
 
 #include <math.h>
@@ -11,41 +12,11 @@
 static const float fp4_values[16] = { 0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,
                                       -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f };
 
-/* ---- 8-bit floats: 4 bits of exponent, 3 of mantissa, no infinities ---- */
-
-float cpu_fp8_decode(uint8_t v)
-{
-    float magnitude = dt_f16_to_f32((uint16_t)((v & 0x7f) << 7)) * 256.0f;
-
-    return v & 0x80 ? -magnitude : magnitude;
-}
-
-/* Nearest even; what lies beyond the largest number, and NaN, become the largest. */
-uint8_t cpu_fp8_encode(float v)
-{
-    uint32_t bits, sign, code;
-
-    memcpy(&bits, &v, sizeof bits);
-    sign = bits >> 24 & 0x80;
-    bits &= 0x7fffffff;
-    if (bits >= 0x43f00000) /* 480: rounds past 448 */
-        return (uint8_t)(sign | 0x7e);
-    if (bits < 0x3c800000) { /* 2^-6: the sum aligns the mantissa and rounds it */
-        float aligned;
-        memcpy(&aligned, &bits, sizeof aligned);
-        aligned += 16384.0f;
-        memcpy(&code, &aligned, sizeof code);
-        code -= 0x46800000;
-    } else {
-        bits += 0x7ffff + (bits >> 20 & 1) - (120u << 23);
-        code = bits >> 20;
-    }
-    return (uint8_t)(sign | MIN(code, 0x7eu));
-}
+/* ---- small floats ---- */
 
 float cpu_scale_decode(uint8_t v, enum quant_mode mode)
 {
-    return mode == QUANT_NVFP4 ? cpu_fp8_decode(v) : ldexpf(1.0f, v == 255 ? 128 : v - 127);
+    return mode == QUANT_NVFP4 ? fp8_decode(v) : ldexpf(1.0f, v == 255 ? 128 : v - 127);
 }
 
 /* ---- unpacking ---- */
@@ -98,7 +69,7 @@ void cpu_unpack(float *dst, const struct quant_params *q, const unsigned char *w
 {
     if (q->mode == QUANT_MXFP8)
         for (int64_t i = 0; i < n; i++)
-            dst[i] = cpu_fp8_decode(w[i]);
+            dst[i] = fp8_decode(w[i]);
     else if (q->mode != QUANT_AFFINE)
         unpack_table(dst, fp4_values, w, n);
     else

@@ -17,9 +17,6 @@ static inline int64_t cpu_packed_row_bytes(const struct cpu_packed *a)
     return a->cols * a->q.bits / 8;
 }
 
-/* The fp modes' numbers. */
-float cpu_fp8_decode(uint8_t v);
-uint8_t cpu_fp8_encode(float v);
 /* The scale that a byte stands for. */
 float cpu_scale_decode(uint8_t v, enum quant_mode mode);
 

@@ -3,6 +3,7 @@
 #include "backend/cpu/quant.h"
 
 #include "backend/common/qmm_plan.h"
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/kernels.h"
 
 #include <math.h>
@@ -154,7 +155,7 @@ static uint8_t encode_mx(uint8_t *codes, const float *w, const struct task *t)
         if (!isfinite(w[i]))
             codes[i] = encode_beyond(w[i], t->q.bits);
         else
-            codes[i] = t->q.bits == 4 ? encode_fp4(v, dtype) : cpu_fp8_encode(v);
+            codes[i] = t->q.bits == 4 ? encode_fp4(v, dtype) : fp8_encode(v);
     }
     return (uint8_t)(e + 127);
 }
@@ -166,8 +167,8 @@ static uint8_t encode_nv(uint8_t *codes, const float *w, const struct task *t, f
     enum dtype dtype = (enum dtype)t->dtype;
     int n = t->q.group_size;
     float scale = rounded(magnitude(w, n) / 6.0f, dtype);
-    uint8_t code = isfinite(scale) ? cpu_fp8_encode(scale * global) : 0x7e;
-    float unit = rounded(cpu_fp8_decode(code), dtype);
+    uint8_t code = isfinite(scale) ? fp8_encode(scale * global) : 0x7e;
+    float unit = rounded(fp8_decode(code), dtype);
 
     for (int i = 0; i < n; i++)
         codes[i] = isfinite(w[i]) ? encode_fp4(rounded(w[i] / unit, dtype) * global, DT_FLOAT32)

@@ -121,6 +121,8 @@ static bool is_closed(const struct fx_ins *ins)
     case OP_FLOOR:
     case OP_ROUND:
     case OP_SIGN:
+    case OP_TO_FP8:
+    case OP_FROM_FP8: /* every floating type has the 8-bit floats */
     case OP_RIGHT_SHIFT:
     case OP_BITWISE_AND:
     case OP_BITWISE_OR:

@@ -80,6 +80,19 @@ struct gemm_args {
     A_U32 reserved;
 };
 
+/* What counts of a sparse product, whose gemm_args have the address of this for c. Masks are dense:
+ * an element for each block of a matrix, one batch after the other. */
+struct mm_sparse_args {
+    A_ADDR segments; /* pairs of first and end of k, one for each batch; 0: none */
+    A_ADDR mask_out, mask_a, mask_b;
+    A_U32 has_out, has_operands; /* masks */
+    A_U32 out_is_bool, operands_are_bool;
+    A_U32 block;
+    A_U32 tiles_m, tiles_n, tiles_k; /* blocks */
+    A_U32 step;                      /* of k: a part has a multiple of it */
+    A_U32 reserved;
+};
+
 /* A few vectors times a matrix w of rows x k; strides of w, the vectors x, c and dst in elements.
  */
 struct gemv_args {
@@ -287,6 +300,33 @@ struct norm_args {
     A_F32 eps;
 };
 
+/* ---- gradients of norms: norm_vjp.comp. A team takes `rows` rows, one after the other. ---- */
+#define NORM_VECTORS 64u /* weight's and bias' besides */
+
+struct norm_vjp_args {
+    A_ADDR x, cotan, weight;
+    A_ADDR dst;            /* row-major */
+    A_ADDR parts;          /* a float for each team, vector and column */
+    A_ADDR x_walk, t_walk; /* as in norm_args; t: of the cotangent */
+    A_I64 x_stride, t_stride;
+    A_U64 n_rows;
+    A_I32 weight_stride;
+    A_U32 row_len;
+    A_U32 lanes, log2_team;
+    A_U32 rows;
+    A_F32 eps;
+};
+
+/* The parts of a column of a vector, added up: norm_vjp_sum.comp. */
+struct norm_vjp_sum_args {
+    A_ADDR parts;
+    A_ADDR dst[2]; /* of each vector */
+    A_U32 n_parts;
+    A_U32 row_len;
+    A_U32 columns; /* of all vectors */
+    A_U32 reserved;
+};
+
 /* ---- rows of heads that are normed, rotated and moved, each step optional: rope.comp ---- */
 #define ROPE_PARTS 3 /* tensors of one dispatch, in memory one after the other */
 #define ROPE_PART_NORM 1u
@@ -356,6 +396,33 @@ struct sdpa_args {
     A_F32 scale;
 };
 #define SDPA_SPLITS 64 /* at most */
+
+/* ---- gradients of attention: attn_vjp.comp, attn_vjp_sinks.comp ---- */
+struct sdpa_operand {
+    A_ADDR addr;
+    A_I64 batch, head, pos;
+};
+#define SDPA_VJP_Q 0
+#define SDPA_VJP_K 1
+#define SDPA_VJP_V 2
+#define SDPA_VJP_OUT 3
+#define SDPA_VJP_COTAN 4
+#define SDPA_VJP_OPERANDS 5
+#define SDPA_VJP_CHUNK 8 /* quads of a row that are in shared memory at a time */
+#define SDPA_VJP_STATS 4 /* floats of a row: maximum, one by the sum, mean cotangent of weights */
+
+struct sdpa_vjp_args {
+    A_ADDR operands; /* an sdpa_operand each */
+    A_ADDR mask;     /* sdpa_mask in memory */
+    A_ADDR sinks;
+    A_ADDR stats;  /* of every row, by kv head */
+    A_ADDR dst[2]; /* row-major: q's; k's and v's; sinks' */
+    A_I32 sinks_stride;
+    A_U32 n_batch, n_kv, n_q, n_k;
+    A_U32 n_items; /* workgroups */
+    A_F32 scale;
+    A_U32 reserved;
+};
 
 /* ---- attention of one new position whose heads come straight from the products: attn_rows.comp
  * with HEADS. k and v are the caches; the last of the n_k keys is not in them yet. What is not
@@ -528,6 +595,24 @@ struct scan_args {
     A_U32 reverse, begin;
 };
 
+/* ---- Hadamard transform: a pass over tiles of elements, counted from in_addr ---- */
+#define HADAMARD_TILE 4096
+#define HADAMARD_ROWS 28
+/* Element t of a tile lies (t >> log2_columns) * pitch + t % 2^log2_columns behind its first, which
+ * is `section` elements behind that of the tile tiles_across before. */
+struct hadamard_args {
+    A_ADDR in_addr, out_addr;
+    A_ADDR rows; /* of the base's matrix, as bits */
+    A_U64 size, n_tiles;
+    A_U64 section, pitch;
+    A_U32 tile, tiles_across;
+    A_U32 log2_columns;
+    A_U32 log2_block;        /* sums: neighbours in the blocks that are joined */
+    A_U32 first_bit, n_bits; /* butterflies: of the numbers of elements in the tile */
+    A_F32 scale;
+    A_U32 reserved;
+};
+
 /* ---- transposition: dst[a * dst_stride + b] = src[b * src_stride + a] ---- */
 #define TRANSPOSE_TILE 32
 #define TRANSPOSE_THREADS 256
@@ -610,6 +695,7 @@ static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padd
 static_assert(sizeof(struct probe_args) == 32, "padding");
 static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
 static_assert(sizeof(struct gemm_args) == 128, "padding");
+static_assert(sizeof(struct mm_sparse_args) == 72, "padding");
 static_assert(sizeof(struct gemv_args) == 128, "padding");
 static_assert(sizeof(struct splitk_args) == 88, "padding");
 static_assert(sizeof(struct quantize_args) == 88, "padding");
@@ -622,10 +708,14 @@ static_assert(sizeof(struct qmm_args) == 88, "padding");
 static_assert(sizeof(struct reduce_args) == 128, "padding");
 static_assert(sizeof(struct softmax_args) == 64, "padding");
 static_assert(sizeof(struct norm_args) == 112, "padding");
+static_assert(sizeof(struct norm_vjp_args) == 104, "padding");
+static_assert(sizeof(struct norm_vjp_sum_args) == 40, "padding");
 static_assert(sizeof(struct rope_part) == 104, "padding");
 static_assert(sizeof(struct rope_args) == 88, "padding");
 static_assert(sizeof(struct sdpa_mask) == 40, "padding");
 static_assert(sizeof(struct sdpa_args) == 128, "padding");
+static_assert(sizeof(struct sdpa_operand) == 32, "padding");
+static_assert(sizeof(struct sdpa_vjp_args) == 80, "padding");
 static_assert(sizeof(struct attn_heads_more) == 80, "padding");
 static_assert(sizeof(struct attn_heads_args) == 128, "padding");
 static_assert(sizeof(struct walk_args) == WALK_BYTES, "padding");
@@ -640,5 +730,6 @@ static_assert(sizeof(struct copy_dynamic_args) == 56, "padding");
 static_assert(sizeof(struct random_args) == 64, "padding");
 static_assert(sizeof(struct sort_args) == 72, "padding");
 static_assert(sizeof(struct scan_args) == 48, "padding");
+static_assert(sizeof(struct hadamard_args) == 88, "padding");
 static_assert(sizeof(struct transpose_args) == 88, "padding");
 #endif

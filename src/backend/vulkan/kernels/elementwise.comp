@@ -15,6 +15,7 @@ layout(local_size_x = 1) in;
 
 #include "math.glsl"
 #include "complex.glsl"
+#include "fp8.glsl"
 
 /* ---- ops that every type spells alike ---- */
 
@@ -215,6 +216,16 @@ BINARY(minimum, f32, float, is_nan(a) || a < b ? a : b)
 float arange_f32(const float start, const float step, const uint i)
 {
     return start + float(i) * step;
+}
+
+uint to_fp8_f32(const float x)
+{
+    return fp8_encode(x);
+}
+
+float from_fp8_u32(const uint x)
+{
+    return fp8_decode(x);
 }
 
 /* ---- complex ---- */

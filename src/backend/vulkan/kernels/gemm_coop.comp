@@ -187,21 +187,24 @@ void main()
 
     a_aim(at.row0);
     b_aim(at.col0);
-    fetch(at, at.k_begin);
+    uint k0 = NEXT(at, at.k_begin);
+    fetch(at, k0);
     if (STAGES == 2u) {
         stash(0u);
-        fetch(at, at.k_begin + BK);
+        fetch(at, k0 + BK);
     }
     barrier();
     uint stage = 0u;
-    [[dont_unroll]] for (uint k0 = at.k_begin; k0 < at.k_end; k0 += BK) {
+    [[dont_unroll]] while (k0 < at.k_end) {
         stash(STAGES - 1u - stage);
         if (STAGES == 1u)
             barrier();
-        fetch(at, k0 + STAGES * BK);
+        uint ahead = NEXT(at, k0 + STAGES * BK); // sparse products have one stage
+        fetch(at, ahead);
         FOR_K(STEP)
         barrier();
         stage = STAGES - 1u - stage;
+        k0 = STAGES == 1u ? ahead : k0 + BK;
     }
 
     const uint strip = gl_SubgroupID * STRIP;

@@ -8,12 +8,23 @@
 #define ROW_PITCH uint64_t(p.n)
 #endif
 
+// The next step along k from k on.
+#ifdef SPARSE
+#include "sparse.glsl"
+#define NEXT(at, k) next_step(at.blocks, k, at.k_end, BK)
+#else
+#define NEXT(at, k) (k)
+#endif
+
 // Where this workgroup is: its corner in the product, its batch and its part of k.
 struct Place {
     uint row0, col0;
     uint batch;
     uint k_begin, k_end;
     bool is_idle; // the grid is larger than the work
+#ifdef SPARSE
+    Blocks blocks;
+#endif
     uint64_t a, b, c, dst;
 };
 
@@ -54,6 +65,13 @@ Place place_of(uint group, uint tile_m, uint tile_n)
     at.b = p.b + uint64_t(offset.y * DT_BYTES);
     at.c = p.c + uint64_t(offset.z * DT_BYTES);
 #endif
+#ifdef SPARSE
+    uint batch = min(at.batch, p.n_batch - 1u);
+    uvec2 part_of_k = segment_part(batch, split, uvec2(at.k_begin, at.k_end));
+    at.blocks = blocks_of(at.row0, at.col0, batch);
+    at.k_end = part_of_k.y;
+    at.k_begin = at.blocks.factor == 0.0 ? at.k_end : part_of_k.x;
+#endif
     uint bytes = EPILOGUE == EPILOGUE_PARTIAL ? PART_BYTES : DT_BYTES;
     uint64_t part = EPILOGUE == EPILOGUE_PARTIAL ? uint64_t(split) * N_BATCH * p.m * p.n : 0ul;
 #ifdef UNFOLDED
@@ -70,6 +88,9 @@ void put_quad(Place at, uint row, uint col, Quad q)
 {
     if (row >= p.m || col >= p.n)
         return;
+#ifdef SPARSE
+    q *= at.blocks.factor;
+#endif
 #if !defined(PACKED) && !defined(UNFOLDED)
     if (EPILOGUE == EPILOGUE_SCALED) {
         int64_t c_at = int64_t(row) * p.c_row;

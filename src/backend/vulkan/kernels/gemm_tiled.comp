@@ -118,6 +118,11 @@ void fetch(Place at, uint k0)
 {
     a_fetch(at.row0, k0, at.k_end);
     b_fetch(at.col0, k0, at.k_end);
+#ifdef SPARSE
+    float factor = k0 < at.k_end ? step_factor(at.blocks, k0) : 0.0;
+    [[unroll]] for (uint i = 0u; i < 4u * a_share; i++)
+        a_reg[i] *= factor;
+#endif
 }
 
 void stash(uint stage)
@@ -147,14 +152,17 @@ void main()
         acc[i] = QUAD_ZERO;
     a_aim(at.a, at.row0);
     b_aim(at.b, at.col0);
-    fetch(at, at.k_begin);
+    uint k = NEXT(at, at.k_begin), ahead = NEXT(at, k + BK);
+    fetch(at, k);
     stash(0u);
-    fetch(at, at.k_begin + BK);
+    fetch(at, ahead);
     barrier();
     uint stage = 0u;
-    for (uint k = at.k_begin; k < at.k_end; k += BK) {
+    while (k < at.k_end) {
         stash(STAGE - stage);
-        fetch(at, k + 2u * BK);
+        k = ahead;
+        ahead = NEXT(at, ahead + BK);
+        fetch(at, ahead);
         multiply(stage, first_a, first_b);
         barrier();
         stage = STAGE - stage;

@@ -32,7 +32,13 @@ int64_t walk_offset(Walk a, uint64_t index)
     return offset;
 }
 
-// The same over a nest of at most four dimensions held in push constants (innermost last).
+// Over the rows of an operand, which has a walk or else a stride.
+int64_t row_offset(uint64_t walk, int64_t stride, uint64_t number)
+{
+    return is_given(walk) ? walk_offset(Walk(walk), number) : int64_t(number) * stride;
+}
+
+// From an element number over a nest of at most four dimensions held in push constants (innermost last).
 int64_t walk4_offset(uint index, uvec4 dim, ivec4 stride)
 {
     int64_t offset = 0l;

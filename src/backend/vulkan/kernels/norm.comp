@@ -213,9 +213,7 @@ uint pieces_end;
 
 int64_t offset_of(uint64_t walk, int64_t stride, bool live)
 {
-    if (is_given(walk) && live)
-        return walk_offset(Walk(walk), row_number);
-    return int64_t(row_number) * stride;
+    return row_offset(walk, stride, live ? row_number : 0ul);
 }
 
 void main()

@@ -8,7 +8,10 @@
 //   WIDE          constant: rows in whole blocks
 //   BLOCKS        constant: blocks of a lane, at most NORM_BLOCKS
 //   TEAM_PARTS    as team.glsl wants it
+//   PART          what the lanes of a team add up: float, or several
+#ifndef PART
 #define PART float
+#endif
 PART part_join(PART a, PART b)
 {
     return a + b;

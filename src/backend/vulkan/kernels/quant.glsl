@@ -6,31 +6,9 @@
 #define MODE_MXFP8 2u
 #define MODE_NVFP4 3u
 
+#include "fp8.glsl"
+
 const bool IS_AFFINE = MODE == MODE_AFFINE;
-
-// 8-bit floats: 4 bits of exponent, 3 of mantissa, no infinities. By bits, because a device may
-// flush the subnormals of both formats.
-float fp8_decode(uint v)
-{
-    uint exponent = v >> 3 & 15u, mantissa = v & 7u;
-    float magnitude = exponent == 0u ? float(mantissa) * 0.001953125
-                                     : uintBitsToFloat((exponent + 120u) << 23 | mantissa << 20);
-    return (v & 0x80u) != 0u ? -magnitude : magnitude;
-}
-
-// Nearest even; what lies beyond the largest number, and NaN, become the largest.
-uint fp8_encode(float v)
-{
-    uint bits = floatBitsToUint(v) & 0x7fffffffu, sign = floatBitsToUint(v) >> 24 & 0x80u;
-    if (bits >= 0x43f00000u) // 480: rounds past 448
-        return sign | 0x7eu;
-    uint code;
-    if (bits < 0x3c800000u) // 2^-6: the sum aligns the mantissa and rounds it
-        code = floatBitsToUint(uintBitsToFloat(bits) + 16384.0) - 0x46800000u;
-    else
-        code = (bits + 0x7ffffu + (bits >> 20 & 1u) - (120u << 23)) >> 20;
-    return sign | min(code, 0x7eu);
-}
 
 // 4-bit floats: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
 float fp4_decode(uint v)

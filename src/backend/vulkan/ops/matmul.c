@@ -20,7 +20,7 @@ struct product {
     struct mm_layout layout[2];
     struct arr *in[MM_OPERANDS];     /* what the kernels read: an input or its packed copy */
     struct arr *packed[MM_OPERANDS]; /* the copies, owned */
-    struct mm_numbers numbers;       /* of a gather */
+    struct mm_extras extras;
     struct mm_choice choice;
     bool gave_way; /* the choice cannot be run, there is another */
     struct vk_enc *enc;
@@ -120,6 +120,22 @@ static bool is_wide(const struct product *p, enum mm_operand i, int64_t width)
     return line_length(p, i) % width == 0 && lines_are_aligned(p, i, bytes);
 }
 
+static bool is_sparse(const struct product *p)
+{
+    return p->plan.is_segmented || p->plan.block;
+}
+
+/* The same of what the kernel reads: a segment of k may begin anywhere. */
+static bool reads_wide(const struct product *p, enum mm_operand i, int64_t width)
+{
+    return is_wide(p, i, width) && !(p->plan.is_segmented && along_k(p, i));
+}
+
+static bool is_bool(const struct arr *mask)
+{
+    return mask && mask->dtype == DT_BOOL;
+}
+
 static struct mm_problem problem_of(const struct product *p)
 {
     struct mm_problem q = { .dtype = p->dtype,
@@ -127,13 +143,17 @@ static struct mm_problem problem_of(const struct product *p)
                             .n = p->plan.n,
                             .k = p->plan.k,
                             .n_batch = p->plan.n_batch,
-                            .is_fixed = p->plan.is_gather };
+                            .is_fixed = p->plan.is_gather || p->plan.is_segmented,
+                            .is_sparse = is_sparse(p),
+                            .has_factors = p->plan.block && p->extras.in[MM_MASK_A] &&
+                                           !is_bool(p->extras.in[MM_MASK_A]),
+                            .block = p->plan.block };
     int64_t chunk = 16 / (int64_t)dt_size(p->dtype);
 
     for (int i = MM_A; i <= MM_B; i++) {
         q.along_k[i] = along_k(p, (enum mm_operand)i);
         q.ld[i] = p->layout[i].ld;
-        q.aligned[i] = is_wide(p, (enum mm_operand)i, chunk);
+        q.aligned[i] = reads_wide(p, (enum mm_operand)i, chunk);
     }
     return q;
 }
@@ -151,8 +171,8 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
     if (plan->is_gather ? !plan->k : plan->n_dims <= 1)
         return ERR_OK;
     if (plan->is_gather) {
-        TRY(vk_enc_read(p->enc, &args.lhs, p->numbers.in[MM_A]));
-        TRY(vk_enc_read(p->enc, &args.rhs, p->numbers.in[MM_B]));
+        TRY(vk_enc_read(p->enc, &args.lhs, p->extras.in[MM_A]));
+        TRY(vk_enc_read(p->enc, &args.rhs, p->extras.in[MM_B]));
         args.ndim_b = (uint32_t)plan->n_dims_b;
         args.n_pairs = (uint32_t)plan->n_batch;
         args.n_a = (uint32_t)plan->n_a;
@@ -166,6 +186,41 @@ static enum err batch_args(struct product *p, const enum mm_operand order[2])
         args.stride[2 * WALK_MAX + d] = p->is_scaled ? plan->side[MM_C].batch[from] : 0;
     }
     TRY(vk_enc_args(p->enc, &p->batch, &args, sizeof args, .n_addr = 2));
+out:
+    return err;
+}
+
+static enum err read_extra(struct product *p, uint64_t *addr, int i)
+{
+    const struct arr *a = p->extras.in[i];
+
+    return a && a->size ? vk_enc_read(p->enc, addr, a) : ERR_OK;
+}
+
+/* What counts of a sparse product takes the place of c. */
+static enum err sparse_args(struct product *p)
+{
+    const struct mm_plan *plan = &p->plan;
+    uint32_t block = plan->block ? (uint32_t)plan->block : 1;
+    struct mm_sparse_args args = { .block = block,
+                                   .tiles_m = (uint32_t)ceil_div(plan->m, block),
+                                   .tiles_n = (uint32_t)ceil_div(plan->n, block),
+                                   .tiles_k = (uint32_t)ceil_div(plan->k, block),
+                                   .step = (uint32_t)p->choice.step };
+    enum err err;
+
+    if (plan->is_segmented) {
+        TRY(read_extra(p, &args.segments, MM_SEGMENTS));
+    } else {
+        args.has_out = p->extras.in[MM_MASK_OUT] != NULL;
+        args.out_is_bool = is_bool(p->extras.in[MM_MASK_OUT]);
+        args.has_operands = p->extras.in[MM_MASK_A] != NULL;
+        args.operands_are_bool = is_bool(p->extras.in[MM_MASK_A]);
+        TRY(read_extra(p, &args.mask_out, MM_MASK_OUT));
+        TRY(read_extra(p, &args.mask_a, MM_MASK_A));
+        TRY(read_extra(p, &args.mask_b, MM_MASK_B));
+    }
+    err = vk_enc_args(p->enc, &p->addr[MM_C], &args, sizeof args, .n_addr = 4);
 out:
     return err;
 }
@@ -286,10 +341,11 @@ static enum err run_gemm(struct product *p, uint64_t dst)
                               .splits = c->splits,
                               .k_split = c->k_split,
                               .band = BAND };
-    uint32_t flags =
-        (along_k(p, MM_A) ? FLAG_A_ALONG_K : 0) | (along_k(p, MM_B) ? FLAG_B_ALONG_K : 0) |
-        (is_wide(p, MM_A, width) ? FLAG_A_WIDE : 0) | (is_wide(p, MM_B, width) ? FLAG_B_WIDE : 0) |
-        (plan->k % c->step ? FLAG_K_EDGE : 0);
+    uint32_t flags = (along_k(p, MM_A) ? FLAG_A_ALONG_K : 0) |
+                     (along_k(p, MM_B) ? FLAG_B_ALONG_K : 0) |
+                     (reads_wide(p, MM_A, width) ? FLAG_A_WIDE : 0) |
+                     (reads_wide(p, MM_B, width) ? FLAG_B_WIDE : 0) |
+                     (plan->k % c->step || plan->is_segmented ? FLAG_K_EDGE : 0);
 
     return dispatch(p, &(struct launch){ .args = &args,
                                          .args_size = sizeof args,
@@ -394,6 +450,8 @@ static enum err run(struct product *p)
     TRY(vk_enc_get(&p->enc, p->x->strm));
     TRY(batch_args(p, order));
     TRY(read_operands(p, reads_c(p) && !is_split));
+    if (is_sparse(p))
+        TRY(sparse_args(p));
     TRY(vk_epilogue_encode(p->enc, &p->epilogue_args, program_of(p)));
     if (is_split)
         TRY(vk_enc_scratch(p->enc, &dst, parts_size));
@@ -454,22 +512,26 @@ enum err vk_matmul_with(const struct exec *x, const struct vk_epilogue *epilogue
     mm_plan_init(&p.plan, x);
     for (int i = 0; i < p.plan.n_sides; i++)
         p.in[i] = x->in[i];
-    if (p.plan.is_gather)
-        TRY(mm_numbers_init(&p.numbers, x));
+    TRY(mm_extras_init(&p.extras, &p.plan, x));
     TRY(prepare(&p));
     TRY(pick_and_run(&p));
     for (int i = 0; i < MM_OPERANDS; i++)
         if (p.packed[i])
             TRY(hold(&p, (enum mm_operand)i));
-    TRY(mm_numbers_hold(&p.numbers, x->strm));
+    TRY(mm_extras_hold(&p.extras, x->strm));
 out:
-    mm_numbers_fini(&p.numbers);
+    mm_extras_fini(&p.extras);
     for (int i = 0; i < MM_OPERANDS; i++)
         arr_unref(&p.packed[i]);
     return err;
 }
 
 enum err vk_matmul(const struct exec *x)
+{
+    return vk_matmul_with(x, NULL);
+}
+
+enum err vk_sparse_mm(const struct exec *x)
 {
     return vk_matmul_with(x, NULL);
 }

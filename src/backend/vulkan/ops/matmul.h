@@ -58,6 +58,9 @@ struct mm_problem {
     bool aligned[2];  /* rows begin at multiples of 16 bytes, and have whole chunks of them */
     bool is_fixed;    /* operands are read as they lie: packing them is waste, or no way */
     bool is_unfolded; /* a is the unfolded input of a convolution */
+    bool is_sparse;   /* only parts count */
+    bool has_factors; /* by masks of the operands that are not bool */
+    int64_t block;    /* of masks: tiles divide it; 0: none */
 };
 
 /* A gemv sees one operand as the matrix and the other as a few vectors. */

@@ -56,6 +56,21 @@ static const struct mm_variant variants[LAST - FIRST + 1] = {
     ROW(TILED_32X32_K8, MM_TILED, { 32, 32, 8, 4, 4 }, C64, .last = true),
 };
 
+/* Of sparse products; of masks only those that divide a block fit. One stage. */
+#define SPARSE_FIRST VARIANT_SPARSE_COOP_128X128
+#define SPARSE_LAST VARIANT_SPARSE_TILED_32X32
+#define SPARSE(name, ...)                                                                          \
+    [VARIANT_SPARSE_##name - SPARSE_FIRST] = { VARIANT_SPARSE_##name, __VA_ARGS__ }
+
+static const struct mm_variant sparse_variants[SPARSE_LAST - SPARSE_FIRST + 1] = {
+    SPARSE(COOP_128X128, MM_COOP, { 2, 4, 4, 2, 4, 1 }, F16 | BF16, .fill = 50),
+    SPARSE(COOP_64X64, MM_COOP, { 2, 2, 2, 2, 4, 1 }, F16 | BF16, .fill = 50),
+    SPARSE(COOP_32X32, MM_COOP, { 1, 2, 2, 1, 2, 1 }, F16 | BF16, .last = true),
+    SPARSE(TILED_128X128, MM_TILED, { 128, 128, 16, 16, 8 }, F32 | F16 | BF16, .fill = 100),
+    SPARSE(TILED_64X64, MM_TILED, { 64, 64, 16, 8, 4 }, F32 | F16 | BF16, .fill = 100),
+    SPARSE(TILED_32X32, MM_TILED, { 32, 32, 16, 4, 4 }, F32 | F16 | BF16, .last = true),
+};
+
 bool mm_vectors_are_a(const struct mm_problem *q)
 {
     return q->m <= q->n;
@@ -171,6 +186,10 @@ static enum kern_id kern_of(enum mm_kernel kernel, const struct mm_problem *q)
         return t == DT_BFLOAT16 ? KERN_CONV_COOP_BF16 : KERN_CONV_COOP;
     if (q->is_unfolded)
         return KERN_CONV_TILED;
+    if (q->is_sparse && kernel == MM_COOP)
+        return t == DT_BFLOAT16 ? KERN_SPARSE_COOP_BF16 : KERN_SPARSE_COOP;
+    if (q->is_sparse)
+        return KERN_SPARSE_TILED;
     if (kernel == MM_COOP)
         return t == DT_BFLOAT16 ? KERN_GEMM_COOP_BF16 : KERN_GEMM_COOP;
     return kernel == MM_GEMV ? KERN_GEMV : KERN_GEMM_TILED;
@@ -206,6 +225,16 @@ static enum variant_reason judge_coop(const struct geometry *g, const struct mm_
     return least >= (is_direct ? MIN_COOP : MIN_COOP_PACKED) ? VARIANT_FITS : VARIANT_SIZE;
 }
 
+/* Tiles and steps do not cross the blocks of masks, whose factors matrix units do not take. */
+static enum variant_reason judge_masks(const struct mm_variant *v, const struct geometry *g,
+                                       const struct mm_problem *q)
+{
+    if (v->kernel == MM_COOP && q->has_factors)
+        return VARIANT_DTYPE;
+    return !q->block || !(q->block % g->m || q->block % g->n || q->block % g->step) ? VARIANT_FITS
+                                                                                    : VARIANT_SIZE;
+}
+
 /* The kernel can run it. */
 static enum variant_reason fits(const struct mm_variant *v, const struct geometry *g,
                                 const struct mm_problem *q)
@@ -221,6 +250,8 @@ static enum variant_reason fits(const struct mm_variant *v, const struct geometr
         return VARIANT_DEVICE;
     if (v->kernel == MM_GEMV)
         return judge_gemv(v, q);
+    if (judge_masks(v, g, q) != VARIANT_FITS)
+        return judge_masks(v, g, q);
     return v->kernel == MM_COOP ? judge_coop(g, q) : VARIANT_FITS;
 }
 
@@ -383,18 +414,32 @@ enum variant_reason mm_judge(struct mm_choice *out, const struct mm_variant *v,
     return why;
 }
 
-static enum variant_reason judge(void *job, enum variant_id id)
+static enum variant_reason judge_row(struct pick *p, const struct mm_variant *v)
 {
-    const struct mm_variant *v = &variants[id - FIRST];
-    struct pick *p = job;
     enum variant_reason why = judge_asked(p, v);
 
     return why == VARIANT_FITS ? suits(v, &p->g, p->q) : why;
 }
 
-static const struct variant_table table = {
-    FIRST, LAST, judge, NULL, describe, "m x n x k x batch"
-};
+static enum variant_reason judge(void *job, enum variant_id id)
+{
+    return judge_row(job, &variants[id - FIRST]);
+}
+
+static enum variant_reason judge_sparse(void *job, enum variant_id id)
+{
+    return judge_row(job, &sparse_variants[id - SPARSE_FIRST]);
+}
+
+#define SIZES "m x n x k x batch"
+static const struct variant_table table = { FIRST, LAST, judge, NULL, describe, SIZES };
+static const struct variant_table sparse_table = { SPARSE_FIRST, SPARSE_LAST, judge_sparse,
+                                                   NULL,         describe,    SIZES };
+
+static const struct mm_variant *row_of(const struct mm_problem *q, enum variant_id id)
+{
+    return q->is_sparse ? &sparse_variants[id - SPARSE_FIRST] : &variants[id - FIRST];
+}
 
 /* Counts as if it were of the table, where it has a name. */
 static bool takes_asked(struct pick *p, const struct mm_variant *v)
@@ -416,13 +461,13 @@ enum err mm_pick(struct mm_choice *out, const struct mm_problem *q)
     struct mm_variant asked;
     enum err err = ERR_OK;
 
-    if (asked_for(&asked) && takes_asked(&p, &asked)) {
+    if (!q->is_sparse && asked_for(&asked) && takes_asked(&p, &asked)) {
         choose(out, &asked, &p.g, q);
         goto out;
     }
-    TRY(variant_pick(&kernel, &table, &p,
+    TRY(variant_pick(&kernel, q->is_sparse ? &sparse_table : &table, &p,
                      (int64_t[VARIANT_SIZES]){ q->m, q->n, q->k, q->n_batch }));
-    choose(out, &variants[kernel.variant - FIRST], &p.g, q);
+    choose(out, row_of(q, kernel.variant), &p.g, q);
 out:
     return err;
 }

@@ -26,9 +26,14 @@ static bool fit_row(struct norm_team *t, uint32_t n_blocks, uint32_t blocks)
     return 1u << t->log2_team <= launch_max_workgroup();
 }
 
-static void walk_row(struct norm_team *t, uint32_t n_blocks)
+static uint32_t blocks_of(uint32_t row_len, enum dtype type)
 {
-    uint32_t most = launch_max_workgroup();
+    return (uint32_t)ceil_div((int64_t)row_len * (int64_t)dt_size(type), 16);
+}
+
+void norm_walk_row(struct norm_team *t, uint32_t row_len, enum dtype type)
+{
+    uint32_t n_blocks = blocks_of(row_len, type), most = launch_max_workgroup();
 
     if (n_blocks / (NORM_BLOCKS * most) > SOFTWARE_MAX_TRIPS)
         most = vk_limits_get()->max_workgroup_size;
@@ -38,13 +43,7 @@ static void walk_row(struct norm_team *t, uint32_t n_blocks)
     };
 }
 
-static uint32_t blocks_of(uint32_t row_len, enum dtype type)
-{
-    return (uint32_t)ceil_div((int64_t)row_len * (int64_t)dt_size(type), 16);
-}
-
-/* False if the row does not fit. */
-static bool hold_row(struct norm_team *t, uint32_t row_len, enum dtype type)
+bool norm_hold_row(struct norm_team *t, uint32_t row_len, enum dtype type)
 {
     uint32_t n = blocks_of(row_len, type);
 
@@ -54,8 +53,8 @@ static bool hold_row(struct norm_team *t, uint32_t row_len, enum dtype type)
 
 void norm_team_of(struct norm_team *t, uint32_t row_len, enum dtype type)
 {
-    if (!gate_on(GATE_VK_NORM_ROW) || !hold_row(t, row_len, type))
-        walk_row(t, blocks_of(row_len, type));
+    if (!gate_on(GATE_VK_NORM_ROW) || !norm_hold_row(t, row_len, type))
+        norm_walk_row(t, row_len, type);
 }
 
 /* ---- encoding ---- */
@@ -94,8 +93,8 @@ static enum variant_reason judge(void *job, enum variant_id id)
     enum dtype type = (enum dtype)c->n->x->dtype;
 
     if (id == VARIANT_NORM_ROW)
-        return hold_row(&c->team, c->row_len, type) ? VARIANT_FITS : VARIANT_SIZE;
-    walk_row(&c->team, blocks_of(c->row_len, type));
+        return norm_hold_row(&c->team, c->row_len, type) ? VARIANT_FITS : VARIANT_SIZE;
+    norm_walk_row(&c->team, c->row_len, type);
     return VARIANT_FITS;
 }
 

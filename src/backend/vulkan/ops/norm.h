@@ -22,4 +22,9 @@ struct norm_team {
     uint32_t lanes, log2_team; /* lanes with a share of the row, in a team of a power of two */
     bool walks;                /* the row does not fit and is read in pieces */
 };
+/* For a kernel that holds rows: false if they do not fit. */
+bool norm_hold_row(struct norm_team *t, uint32_t row_len, enum dtype type);
+/* For one that walks over them. */
+void norm_walk_row(struct norm_team *t, uint32_t row_len, enum dtype type);
+/* For what must have the same sums as a norm: as the norm would do it. */
 void norm_team_of(struct norm_team *t, uint32_t row_len, enum dtype type);
