@@ -1,5 +1,7 @@
 #include "bench/bench.h"
 
+#include <math.h>
+
 /* ---- operands ---- */
 
 int bench_fill(mlx_array *out, const int *shape, size_t n, mlx_dtype dtype, mlx_stream s)
@@ -135,6 +137,40 @@ static int setup_conv_bf16(struct bench_state *s)
     return setup_conv(s, MLX_BFLOAT16);
 }
 
+/* As many lines as fit into the size: 64 of a million for 512 MB. */
+static int setup_lines(struct bench_state *s, int n, mlx_dtype dtype)
+{
+    size_t lines = s->bytes / (size_t)n / mlx_dtype_size(dtype);
+    int shape[2] = { lines ? (int)lines : 1, n };
+
+    return bench_fill(&s->in[0], shape, 2, dtype, s->stream);
+}
+
+static int setup_lines_1k(struct bench_state *s)
+{
+    return setup_lines(s, 1 << 10, MLX_COMPLEX64);
+}
+
+static int setup_lines_3k(struct bench_state *s)
+{
+    return setup_lines(s, 3000, MLX_COMPLEX64);
+}
+
+static int setup_lines_prime(struct bench_state *s)
+{
+    return setup_lines(s, 4099, MLX_COMPLEX64);
+}
+
+static int setup_lines_1m(struct bench_state *s)
+{
+    return setup_lines(s, 1 << 20, MLX_COMPLEX64);
+}
+
+static int setup_reals_1m(struct bench_state *s)
+{
+    return setup_lines(s, 1 << 20, MLX_FLOAT32);
+}
+
 /* ---- results ---- */
 
 /* Two halves put together: nothing but a copy. */
@@ -231,6 +267,20 @@ static int build_scatter_add(mlx_array *out, const struct bench_state *s)
     return mlx_scatter_add_single(out, s->in[0], s->in[1], s->in[2], 0, s->stream);
 }
 
+static int build_fft(mlx_array *out, const struct bench_state *s)
+{
+    int n = mlx_array_dim(s->in[0], 1);
+
+    return mlx_fft_fft(out, s->in[0], n, 1, MLX_FFT_NORM_BACKWARD, s->stream);
+}
+
+static int build_rfft(mlx_array *out, const struct bench_state *s)
+{
+    int n = mlx_array_dim(s->in[0], 1);
+
+    return mlx_fft_rfft(out, s->in[0], n, 1, MLX_FFT_NORM_BACKWARD, s->stream);
+}
+
 /* ---- work of one result ---- */
 
 static double one_operand(const struct bench_state *s)
@@ -269,6 +319,17 @@ static double positions(const struct bench_state *s)
     return 2.0 * n * (double)mlx_array_size(s->in[1]);
 }
 
+/* Of a transform by powers of two, as it is usually counted. */
+static double complex_lines(const struct bench_state *s)
+{
+    return 5.0 * (double)mlx_array_size(s->in[0]) * log2(mlx_array_dim(s->in[0], 1));
+}
+
+static double real_lines(const struct bench_state *s)
+{
+    return complex_lines(s) / 2;
+}
+
 #define TB "TB/s", 1e12
 #define TFLOP "TFLOP/s", 1e12
 
@@ -288,6 +349,12 @@ const struct bench_case bench_cases[] = {
       two_operands, TB, 2.8 },
     { "scatter_add", "rows of 1024 added to 1/16 as many, bf16", setup_scatter_rows,
       build_scatter_add, rows_and_table, TB, 2.8 },
+    { "fft_1k", "lines of 2^10, complex", setup_lines_1k, build_fft, complex_lines, TFLOP, 0 },
+    { "fft_3000", "lines of 3000, complex", setup_lines_3k, build_fft, complex_lines, TFLOP, 0 },
+    { "fft_4099", "lines of a prime, complex", setup_lines_prime, build_fft, complex_lines, TFLOP,
+      0 },
+    { "fft_1m", "lines of 2^20, complex", setup_lines_1m, build_fft, complex_lines, TFLOP, 0 },
+    { "rfft_1m", "lines of 2^20, real", setup_reals_1m, build_rfft, real_lines, TFLOP, 0 },
     { "matmul_f32", "square product", setup_product_f32, build_matmul, cube, TFLOP, 40.0 },
     { "matmul_f16", "square product", setup_product_f16, build_matmul, cube, TFLOP, 280.0 },
     { "matmul_bf16", "square product", setup_product_bf16, build_matmul, cube, TFLOP, 280.0 },

@@ -43,6 +43,8 @@ libpcre2-dev               pcre2-devel                     pcre2                
 libutf8proc-dev            utf8proc-devel                  libutf8proc                      Unicode normal forms for tokenizers
 libedit-dev                libedit-devel                   libedit                          line editing of `mlx chat`
 libcmocka-dev              libcmocka-devel                 cmocka                           C unit tests
+openmpi-bin                openmpi                         openmpi                          MPI, whose library is opened at run time (tests)
+mpich                      mpich                           -                                another MPI (tests)
 '
 arm64_packages='
 gcc-aarch64-linux-gnu      gcc-aarch64-linux-gnu           aarch64-linux-gnu-gcc            compiles for arm64

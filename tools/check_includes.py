@@ -16,7 +16,8 @@ BACKEND_H = "src/backend/backend.h"
 PUBLIC = "include/mlx/c"
 
 BASE, GRAPH, PLAN, EVAL = "src/base", "src/graph", "src/plan", "src/eval"
-LIBRARY = [BASE, GRAPH, PLAN, EVAL, "src/ops", "src/io"]
+DIST = "src/dist"
+LIBRARY = [BASE, GRAPH, PLAN, EVAL, DIST, "src/ops", "src/io"]
 LM = ["src/lm", "src/lm/chat", "src/lm/files", "src/lm/model", "src/lm/tokenizer"]
 STR = "src/lm/str.h"
 OPS_DEF = "src/ops/*.def"
@@ -33,7 +34,8 @@ ALLOWED = {
     GRAPH: [BASE, BACKEND_H, OPS_DEF],
     PLAN: [BASE, GRAPH, BACKEND_H],
     EVAL: [BASE, GRAPH, PLAN, BACKEND_H],
-    "src/ops": [BASE, GRAPH, EVAL + "/stream.h"],
+    DIST: [BASE, GRAPH],
+    "src/ops": [BASE, GRAPH, DIST, EVAL + "/stream.h"],
     "src/io": [BASE, GRAPH, EVAL, "src/ops"],
     "src/transforms": [BASE, GRAPH, EVAL, "src/ops", "src/io"],
     "src/lm": LIBRARY + LM,
@@ -44,7 +46,7 @@ ALLOWED = {
     "src/api": LIBRARY + ["src/transforms", PUBLIC],
     "src/backend": [BASE, GRAPH, PLAN, EVAL],
     COMMON: [BASE, GRAPH, EVAL, BACKEND_H, OPS_DEF],
-    "src/backend/cpu": BACKEND,
+    "src/backend/cpu": BACKEND + [DIST],
     "src/backend/null": BACKEND,
     VK: BACKEND + [VK_RT, VK_OPS, VK_CHECK],
     VK_RT: [BASE, GRAPH, EVAL, BACKEND_H, COMMON, VK_CHECK, VK_OPS + "/variant.h"],

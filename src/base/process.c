@@ -35,15 +35,29 @@ void process_wait_idle(void)
         nanosleep(&ms, NULL);
 }
 
-static void end(void)
+static _Atomic(process_farewell_fn) farewell;
+
+static void say_farewell(int status)
+{
+    process_farewell_fn fn = atomic_exchange(&farewell, NULL);
+
+    if (fn)
+        fn(status);
+}
+
+static void end(int status, void *unused)
 {
     const struct process_hooks *h = atomic_load(&hooks);
 
+    (void)unused;
     if (process_is_child())
         return;
     atomic_store(&process_ending, true);
+    if (status)
+        say_farewell(status);
     if (h)
         h->end();
+    say_farewell(status);
 }
 
 static void watch_forks(void)
@@ -56,12 +70,18 @@ void process_set_hooks(const struct process_hooks *h)
     atomic_store(&hooks, h);
 }
 
+void process_set_farewell(process_farewell_fn fn)
+{
+    atomic_store(&farewell, fn);
+    process_watch();
+}
+
 void process_watch(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, watch_forks);
-    atexit(end);
+    on_exit(end, NULL); /* and not atexit, which does not tell how the process ends */
 }
 
 enum err process_check(void)

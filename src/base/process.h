@@ -20,6 +20,11 @@ struct process_hooks {
 /* Called before the first device is opened; h lives for the process. */
 void process_set_hooks(const struct process_hooks *h);
 
+/* What is said to other processes at the end, once: fn gets the exit status. A failure is told
+ * before anything is waited for, else it is the last thing that the library does. */
+typedef void (*process_farewell_fn)(int status);
+void process_set_farewell(process_farewell_fn fn);
+
 /* There is something now that an exit must wait for and that a child lacks. Called when the first
  * stream is made, when a driver has been loaded and whenever it may have registered an exit
  * handler: they run in reverse order, and those of a driver must come after ours. */

@@ -31,6 +31,7 @@ enum op_flags {
     OPF_BOOL_OUT = 2, /* binary: the result is bool */
     OPF_VIEW = 4,     /* shares its input's bytes */
     OPF_HOST = 8,     /* the host fills the result when the op is encoded */
+    OPF_ORDERED = 16, /* done once for each node, in the order of the tape: others wait for it */
 };
 
 /* Rules: op_call.h. */

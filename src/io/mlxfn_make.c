@@ -181,6 +181,17 @@ enum err make_sized(struct prim_call *c)
     return make_node(c);
 }
 
+/* The end may lie beyond that of the axis. */
+enum err make_slice(struct prim_call *c)
+{
+    struct slice_params *p = &c->params->slice;
+
+    for (int i = 0; i < p->n && c->n_in == 1 && i < c->in[0]->ndim; i++)
+        if (p->d[i].step > 0)
+            p->d[i].stop = MIN(p->d[i].stop, c->in[0]->shape[i]);
+    return make_node(c);
+}
+
 /* ---- inputs that may be there ---- */
 
 enum err make_depends(struct prim_call *c)

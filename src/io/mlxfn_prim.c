@@ -27,6 +27,13 @@
       .count = offsetof(P, n),                                                                     \
       .step = sizeof((P *)0)->d[0] },
 #define INTS(d) LIST_OF(n, d, , 4)
+#define WIDE_INTS(d)                                                                               \
+    { .kind = PRIM_LIST,                                                                           \
+      .width = 4,                                                                                  \
+      .above = 4,                                                                                  \
+      .at = offsetof(P, d[0]),                                                                     \
+      .count = offsetof(P, n),                                                                     \
+      .step = sizeof((P *)0)->d[0] },
 #define COLUMN(n, d, field) LIST_OF(n, d, .field, 4)
 #define COLUMN64(n, d, field) LIST_OF(n, d, .field, 8)
 #define IS(v) { .kind = PRIM_IS, .value = v },
@@ -174,12 +181,17 @@ static enum err read_list(struct bytes_in *b, const struct prim_field *first,
 
     for (const struct prim_field *before = first; before < f; before++)
         is_known |= before->kind == PRIM_LIST && before->count == f->count;
-    TRY(bytes_get_count(b, &n, f->width));
+    TRY(bytes_get_count(b, &n, f->width + (size_t)f->above));
     if (n > SHP_MAX || (is_known && n != (size_t)*count))
         return bytes_fail(b, "a parameter has a length that it cannot have");
     *count = (int32_t)n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        uint64_t above = 0;
         TRY(bytes_get(b, params + f->at + i * f->step, f->width));
+        TRY(bytes_get(b, &above, f->above));
+        if (above)
+            return bytes_fail(b, "a parameter has a value that it cannot have");
+    }
 out:
     return err;
 }
@@ -314,8 +326,10 @@ static enum err write_list(bytes_out *b, const struct prim_field *f, const char 
     enum err err;
 
     TRY(bytes_put(b, &n, sizeof n));
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         TRY(bytes_put(b, params + f->at + i * f->step, f->width));
+        TRY(bytes_put(b, &(uint64_t){ 0 }, f->above));
+    }
 out:
     return err;
 }

@@ -42,6 +42,7 @@ enum prim_kind {
 struct prim_field {
     uint8_t kind;
     uint8_t width;        /* of a number, or of those of a list */
+    uint8_t above;        /* of a list: zeros behind each of its numbers in the file */
     uint16_t at;          /* in the params */
     uint16_t count, step; /* of a list: where its length is, and from entry to entry */
     int32_t value;        /* of a constant; of a letter: what it is where the field is set */
@@ -112,6 +113,7 @@ MAKE(reshape);
 MAKE(rope);
 MAKE(sdpa);
 MAKE(sized);
+MAKE(slice);
 MAKE(unflatten);
 
 /* ---- writing ---- */

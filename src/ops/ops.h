@@ -463,6 +463,25 @@ struct ops_conv_transpose {
 MUST_CHECK enum err ops_conv_transpose(struct arr **out, const struct ops_conv_transpose *v,
                                        struct strm *s);
 
+/* ---- Fourier transforms ---- */
+
+/* As numbered in the public header. */
+enum ops_fft_norm { FFT_NORM_BACKWARD, FFT_NORM_ORTHO, FFT_NORM_FORWARD };
+/* Sizes of the axes, of the input cut or filled up with zeros, or for a real inverse of the result.
+ * real: numbers become the first half of a spectrum along the last axis, or back. */
+struct ops_fft {
+    struct ints n, axes;
+    bool inverse, real;
+    enum ops_fft_norm norm;
+};
+MUST_CHECK enum err ops_fft(struct arr **out, struct arr *a, const struct ops_fft *v,
+                            struct strm *s);
+/* Frequency 0 to the middle, or back to the front. */
+MUST_CHECK enum err ops_fftshift(struct arr **out, struct arr *a, struct ints axes, bool inverse,
+                                 struct strm *s);
+/* The frequencies of a spectrum of n numbers d apart; real: of the half that ops_fft gives. */
+MUST_CHECK enum err ops_fftfreq(struct arr **out, int n, double d, bool real, struct strm *s);
+
 /* ---- quantized weights (docs/runtime.md) ---- */
 
 /* How numbers are packed; NULL: the mode's own. */
@@ -591,3 +610,28 @@ MUST_CHECK enum err ops_random_categorical(struct arr **out, struct arr *logits,
                                            struct arr *key, struct strm *s);
 MUST_CHECK enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape,
                                          struct arr *key, struct strm *s);
+
+/* ---- between processes ----
+ *
+ * group NULL: that of all processes. In a group of one what a collective gives is x. */
+
+struct dist_group;
+struct op_state;
+MUST_CHECK enum err ops_all_reduce(struct arr **out, struct arr *x, enum all_reduce_kind kind,
+                                   struct dist_group *group, struct strm *s);
+/* The arrays of all, joined along the first axis. */
+MUST_CHECK enum err ops_all_gather(struct arr **out, struct arr *x, struct dist_group *group,
+                                   struct strm *s);
+/* This process's part of the sum, which is cut along the first axis. */
+MUST_CHECK enum err ops_sum_scatter(struct arr **out, struct arr *x, struct dist_group *group,
+                                    struct strm *s);
+/* The result is x, once it has been sent. */
+MUST_CHECK enum err ops_send(struct arr **out, struct arr *x, int dst, struct dist_group *group,
+                             struct strm *s);
+struct ops_recv {
+    struct ints shape;
+    enum dtype dtype;
+    int src;
+};
+MUST_CHECK enum err ops_recv(struct arr **out, const struct ops_recv *r, struct dist_group *group,
+                             struct strm *s);

@@ -5,6 +5,7 @@
 #define BOOL_OUT OPF_BOOL_OUT
 #define VIEW OPF_VIEW
 #define HOST OPF_HOST
+#define ORDERED OPF_ORDERED
 
 /* A rule that is none is absent. */
 #define op_vjp_none NULL

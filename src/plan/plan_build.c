@@ -317,6 +317,11 @@ static bool is_view(const struct builder *b, const struct plan_step *s)
     return op_table[b->run->nodes[s->node]->op].flags & OPF_VIEW;
 }
 
+static bool is_ordered(const struct builder *b, const struct plan_step *s)
+{
+    return op_table[b->run->nodes[s->node]->op].flags & OPF_ORDERED;
+}
+
 /* Earliest interval in which the step's inputs are ready; false while one is not placed yet. */
 static bool ready_epoch(const struct builder *b, const struct order *o, size_t step,
                         uint16_t *epoch)
@@ -341,33 +346,48 @@ static bool ready_epoch(const struct builder *b, const struct order *o, size_t s
     return true;
 }
 
+struct sorted {
+    struct plan_step *step;
+    size_t n;
+    size_t first; /* step that is not placed */
+};
+
+/* Places what is ready in the interval; false if nothing was. */
+static bool place_ready(struct builder *b, struct order *o, struct sorted *out, uint16_t epoch)
+{
+    const struct plan *p = b->plan;
+    bool any = false, waits = false; /* an ordered step does */
+
+    for (size_t s = out->first, seen = 0; s < p->n_step && seen < ORDER_WINDOW; s++) {
+        uint16_t ready;
+        if (o->placed[s])
+            continue;
+        seen++;
+        bool ordered = is_ordered(b, &p->step[s]);
+        if ((ordered && waits) || !ready_epoch(b, o, s, &ready) || ready > epoch) {
+            waits |= ordered;
+            continue;
+        }
+        o->placed[s] = any = true;
+        o->epoch[s] = is_view(b, &p->step[s]) ? ready : epoch;
+        out->step[out->n++] = p->step[s];
+    }
+    while (out->first < p->n_step && o->placed[out->first])
+        out->first++;
+    return any;
+}
+
 static enum err order_steps(struct builder *b, struct order *o)
 {
     struct plan *p = b->plan;
-    struct plan_step *sorted = arena_alloc(&p->arena, p->n_step * sizeof *sorted);
-    size_t done = 0, first = 0;
+    struct sorted sorted = { .step = arena_alloc(&p->arena, p->n_step * sizeof *sorted.step) };
 
-    if (!sorted)
+    if (!sorted.step)
         return ERR_NO_MEMORY;
-    for (uint16_t epoch = 0; done < p->n_step; epoch++) {
-        for (bool any = true; any;) {
-            any = false;
-            for (size_t s = first, seen = 0; s < p->n_step && seen < ORDER_WINDOW; s++) {
-                uint16_t ready;
-                if (o->placed[s])
-                    continue;
-                seen++;
-                if (!ready_epoch(b, o, s, &ready) || ready > epoch)
-                    continue;
-                o->placed[s] = any = true;
-                o->epoch[s] = is_view(b, &p->step[s]) ? ready : epoch;
-                sorted[done++] = p->step[s];
-            }
-            while (first < p->n_step && o->placed[first])
-                first++;
-        }
-    }
-    p->step = sorted;
+    for (uint16_t epoch = 0; sorted.n < p->n_step; epoch++)
+        while (place_ready(b, o, &sorted, epoch))
+            ;
+    p->step = sorted.step;
     return ERR_OK;
 }
 

@@ -140,6 +140,7 @@ static enum err step(struct pass *p, const struct walk_step *s, struct arr **in)
 {
     const struct node *n = s->node;
     int handed = p->merges ? handed_over(n) : -1;
+    bool merges = p->merges && !(op_table[n->op].flags & OPF_ORDERED);
     uint64_t hash;
     enum err err = ERR_OK;
 
@@ -152,12 +153,12 @@ static enum err step(struct pass *p, const struct walk_step *s, struct arr **in)
             p->now[s->first + (size_t)o] = arr_ref(in[handed + o]);
     } else {
         struct value *v = node_of(p, &(struct wanted){ n, in }, &hash);
-        if (v->a && p->merges) {
+        if (v->a && merges) {
             share(p, s, v->a);
             goto out;
         }
         TRY(node_copy(&p->now[s->first], n, in));
-        if (p->merges)
+        if (merges)
             *v = (struct value){ hash, p->now[s->first] };
     }
 out:

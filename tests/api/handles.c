@@ -31,6 +31,14 @@ static mlx_array live_array(void)
     return mlx_array_new_data(values, shape, 2, MLX_FLOAT32);
 }
 
+static mlx_distributed_group live_group(void)
+{
+    mlx_distributed_group group = mlx_distributed_group_new();
+
+    mlx_distributed_init(&group, false, NULL);
+    return group;
+}
+
 static mlx_device_info live_device_info(void)
 {
     mlx_device dev = mlx_device_new_type(MLX_CPU, 0);

@@ -298,6 +298,19 @@ def linalg_call(mx, fn, i, p):
     return getattr(mx.linalg, name)(*i, *plain)
 
 
+def fft_call(mx, fn, i, p):
+    name = fn.removeprefix("fft_")
+    f = getattr(mx.fft, name)
+    if name.endswith("freq"):
+        return f(p[0][0], p[1])
+    if name.endswith("shift"):
+        return f(i[0], p[0])
+    norm = ("backward", "ortho", "forward")[p[2][0]]
+    if name.endswith("fft"):
+        return f(i[0], p[0][0], p[1][0], norm=norm)
+    return f(i[0], p[0], p[1], norm=norm)
+
+
 def pad(mx, i, p):
     widths = [(0, 0)] * i[0].ndim
     for axis, low, high in zip(*p[:3]):
@@ -334,6 +347,8 @@ def call(mx, special, fn, inputs, params):
     if fn.startswith("linalg_"):
         result = linalg_call(mx, fn, inputs, params)
         return list(result) if isinstance(result, (list, tuple)) else [result]
+    if fn.startswith("fft_"):
+        return [fft_call(mx, fn, inputs, params)]
     result = special[fn](inputs, params) if fn in special else plain_call(mx, fn, inputs, params)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 

@@ -16,6 +16,7 @@ import cases_conv
 import cases_einsum
 import cases_elementwise
 import cases_fast
+import cases_fft
 import cases_grid
 import cases_linalg
 import cases_quant
@@ -31,7 +32,7 @@ def all_rows():
     rows = []
     for module in (cases_elementwise, cases_shape, cases_slice_update, cases_reduce,
                    cases_sort, cases_quant, cases_fast, cases_grid, cases_einsum, cases_linalg,
-                   cases_conv, cases_scatter):
+                   cases_conv, cases_scatter, cases_fft):
         for family, found in module.rows(np.random.default_rng(20240229)):
             for row in found:
                 row.family = family

@@ -134,6 +134,15 @@ def convolutions(a, v, x, w):
             mx.conv_transpose2d(x, w, 2, 1), mx.conv_general(x, w, 1, ([2, -1], [0, 1]), 1, 2, 1, True)]
 
 
+@function((grid(3, 4, 6), grid(3, 7)))
+def fouriers(x, y):
+    f = mx.fft
+    z = f.rfft2(x)
+    return [f.fft(x, axis=1), f.ifft(z, 5, 0, norm="ortho"), z, f.irfft(y), f.irfft(y, 11),
+            f.irfftn(z, [4, 7], [1, 2], norm="forward"), f.fftn(x, [4, 2, 6], [2, 0, 1]),
+            f.ifftshift(f.fftshift(y), [0]), f.fftfreq(5), f.rfftfreq(6, 0.5)]
+
+
 W = grid(8, 64, low=-1, high=1)
 MODES = [("affine", {"group_size": 32, "bits": 4}), ("affine", {"bits": 8}), ("mxfp4", {}),
          ("mxfp8", {}), ("nvfp4", {})]

@@ -28,6 +28,7 @@ HANDLES = {  # type: (how to free one, how to make a live one)
     "mlx_io_gguf": ("mlx_io_gguf_free", "mlx_io_gguf_new()"),
     "mlx_map_string_to_array": ("mlx_map_string_to_array_free", "live_map_array()"),
     "mlx_map_string_to_string": ("mlx_map_string_to_string_free", "live_map_string()"),
+    "mlx_distributed_group": ("mlx_distributed_group_free", "live_group()"),
     "mlx_closure": ("mlx_closure_free", "live_closure()"),
     "mlx_closure_kwargs": ("mlx_closure_kwargs_free", "live_closure_kwargs()"),
     "mlx_closure_value_and_grad": ("mlx_closure_value_and_grad_free", "live_closure_grad()"),
@@ -55,7 +56,9 @@ OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "n
             ("mlx_custom_function", "fun_jvp"), ("mlx_custom_function", "fun_vmap")}
 OPTIONAL_RANDOM = {"key", "loc", "scale"}  # of distributions
 OPTIONAL_FAST = {"weight", "bias", "freqs", "mask_arr", "sinks"}  # of fused ops
-NO_STATUS = {"mlx_array_dim"}  # returns a value that happens to be an int
+OPTIONAL_DISTRIBUTED = {"bk", "S"}  # and the group of an op
+# return a value that happens to be an int
+NO_STATUS = {"mlx_array_dim", "mlx_distributed_group_rank", "mlx_distributed_group_size"}
 SKIP = {"mlx_set_error_handler", "_mlx_error"}  # variadic, or what the test itself installs
 
 PROTOTYPE = re.compile(r"^((?:const )?\w+(?: \*)?) ?(\w+)\(([^;]*)\);$")
@@ -93,6 +96,9 @@ class Param:
             or function.startswith("mlx_random_") and "split" not in function
             and self.name in OPTIONAL_RANDOM
             or function.startswith("mlx_fast_") and self.name in OPTIONAL_FAST
+            or function.startswith("mlx_distributed_") and (
+                self.name in OPTIONAL_DISTRIBUTED
+                or self.name == "group" and not function.startswith("mlx_distributed_group_"))
         )
 
     def is_list(self, params):

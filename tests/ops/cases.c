@@ -502,7 +502,8 @@ static void test_rows(void **state)
     assert_int_equal(run.failed, 0);
 }
 
-/* Every op of the table of ops is reached by some row. */
+/* Every op of the table of ops is reached by some row, but those that take several processes, which
+ * tests/dist has. */
 static void test_coverage(void **state)
 {
     static struct case_row row;
@@ -521,7 +522,7 @@ static void test_coverage(void **state)
     }
     case_close(&r);
     for (int op = OP_NONE + 1; op < OP_COUNT; op++)
-        if (!ops[op]) {
+        if (!ops[op] && op_table[op].family != OP_FAMILY_DIST) {
             print_error("%s has no row\n", op_name((enum op_id)op));
             missing++;
         }

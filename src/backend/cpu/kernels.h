@@ -62,6 +62,19 @@ struct cpu_kernel_row {
     uint8_t result; /* enum cpu_class */
 };
 
+/* One step of a Fourier transform of n numbers, s of them alike (docs/runtime.md): number u + j s
+ * m, for j below the radix, where u = p s + q, goes with the others of its u to q + s (p radix +
+ * k), for k below the radix, times the root p k of radix m. Real and imaginary parts lie apart. */
+#define CPU_FFT_RADIX 61
+struct cpu_fft_step {
+    const float *re, *im;
+    float *to_re, *to_im;
+    const float *roots; /* pairs of cosine and sine, radix - 1 of them for each p */
+    const float *turn;  /* the powers of the root of `radix`, for those above 5 */
+    size_t s, m;
+    uint32_t radix; /* 2 to 5, or odd and no larger than CPU_FFT_RADIX */
+};
+
 struct cpu_kernels {
     /* By op and class of the operands (Select: of the second operand). */
     struct cpu_kernel_row op[OP_COUNT][CPU_CLASS_COUNT];
@@ -84,6 +97,8 @@ struct cpu_kernels {
     void (*add_rows)(float *dst, const float *x, const struct cpu_rows *r);
     /* (a, b) = (a cos - b sin, a sin + b cos) */
     void (*rotate)(float *a, float *b, const float *cos, const float *sin, size_t n);
+    /* For u from begin up to end. */
+    void (*fft_step)(const struct cpu_fft_step *t, size_t begin, size_t end);
 };
 
 extern const struct cpu_kernels cpu_kernels_base;

@@ -375,4 +375,8 @@ static void rotate(float *a, float *b, const float *cos, const float *sin, size_
     }
 }
 
+/* ---- Fourier transforms ---- */
+
+#include "backend/cpu/fft_pass.h"
+
 #include "backend/cpu/kernels_table.def"

@@ -541,7 +541,71 @@ struct transpose_args {
     A_U32 tiles_a, tiles_b;
 };
 
+/* ---- Fourier transforms: fft.glsl ---- */
+
+/* What a number of the transform is made of, and what becomes of one. */
+#define FFT_LOAD_COMPLEX 0
+#define FFT_LOAD_REAL 1
+#define FFT_LOAD_PAIRS 2    /* two real numbers */
+#define FFT_LOAD_MIRRORED 3 /* a frequency, of which the first half is there */
+#define FFT_LOAD_HALVED 4   /* the frequencies of two halves, for two real results each */
+#define FFT_LOAD_CHIRP 5    /* the table, conjugated, at distances of either sign */
+#define FFT_STORE_COMPLEX 0
+#define FFT_STORE_REAL 1
+#define FFT_STORE_PAIRS 2
+#define FFT_STORE_HALF 3 /* what FFT_LOAD_PAIRS loaded as two becomes one spectrum */
+
+#define FFT_LINES_IN 1  /* neighbouring lanes load from, */
+#define FFT_LINES_OUT 2 /* and store to, neighbouring lines, else neighbours of one line */
+#define FFT_BATCH_FIRST 4
+#define FFT_CONJ_IN 8
+#define FFT_CONJ_OUT 16
+#define FFT_CHIRP_IN 32      /* times the table */
+#define FFT_CHIRP_OUT 64     /* the conjugate times the table */
+#define FFT_SPECTRUM_OUT 128 /* times the spectrum, conjugated */
+#define FFT_WIDE_IN 256      /* pairs of real numbers are aligned neighbours */
+#define FFT_WIDE_OUT 512
+
+#define FFT_MAX_LINES 128 /* of a workgroup of fft_mixed */
+#define FFT_PER_LANE 16   /* numbers, in fft_wide */
+
+/* A line of n numbers of a transform of n * before * parts: number `line` of those that are alike,
+ * from u = line below before * parts on, one for every before * parts; results go from u % before
+ * on to every `before`. Offsets and strides in elements of source and target. */
+struct fft_args {
+    A_ADDR src, dst;
+    A_ADDR table, spectrum;
+    A_ADDR walks;             /* of source and target, over the batch; 0: the strides beside */
+    A_I64 src_step, dst_step; /* from number to number of the transform */
+    A_I64 src_batch, dst_batch;
+    A_U32 n, radices; /* 4 bits each, the first one lowest; of fft_wide their logarithms */
+    A_U32 before, parts;
+    A_U32 n_lines, n_batch;
+    A_U32 lines;        /* of a workgroup, as a power of two */
+    A_U32 count, limit; /* numbers of the transform that are loaded, results that are stored */
+    A_F32 scale;
+};
+
+/* table[j] = exp(-pi i j j / n) for j < n */
+struct fft_chirp_args {
+    A_ADDR table;
+    A_U32 n, reserved;
+};
+
+/* From the spectrum of n pairs of real numbers to that of the numbers; src is dense. */
+struct fft_half_args {
+    A_ADDR src, dst;
+    A_ADDR walk; /* of the target over the batch, or 0 */
+    A_I64 src_step, src_batch;
+    A_I64 dst_step, dst_batch;
+    A_U64 n_lines;
+    A_U32 n, batch_first;
+};
+
 #ifndef VULKAN
+static_assert(sizeof(struct fft_args) == 112, "padding");
+static_assert(sizeof(struct fft_chirp_args) == 16, "padding");
+static_assert(sizeof(struct fft_half_args) == 72, "padding");
 static_assert(sizeof(struct walk_args) == 8 * WALK_MAX + 4 * WALK_MAX + 8, "padding");
 static_assert(sizeof(struct probe_args) == 32, "padding");
 static_assert(sizeof(struct mm_batch_args) == 28 * WALK_MAX + 40, "padding");
