@@ -3,7 +3,7 @@
 
 usage: gen_python.py c TABLE OUT.c HEADERS SOURCES   the functions of one table
        gen_python.py index OUT.c OUT.h HEADERS SOURCES TABLES...   what ties the tables together
-       gen_python.py stubs OUT.pyi MODULE HEADERS TABLES...   signatures for type checkers
+       gen_python.py stubs FOLDER CLASSES.pyi HEADERS SOURCES TABLES...   signatures for type checkers
 
 A row is a signature, the call behind it and a description:
 
@@ -388,7 +388,7 @@ def returned(row, protos):
     if row.returns and row.returns != "tuple":
         return row.returns
     if row.raw or row.hand:
-        return "tuple" if row.returns else "object"
+        return "tuple[array, ...]" if row.returns else "array"
     kind = result_kind(protos[row.functions()[0]])
     if kind == "list":
         return "tuple[array, ...]" if row.returns else "list[array]"
@@ -467,11 +467,51 @@ def write_index(out_c, out_h, headers, sources, paths):
     pathlib.Path(out_c).write_text("\n".join(lines) + "\n")
 
 
+def stub_of(row, protos, indent):
+    """A function as a .pyi file has it."""
+    lines = [f"def {row.name}({row.signature(True)}) -> {returned(row, protos)}:"]
+    doc = escape(row.doc).splitlines()
+    if len(doc) > 1:
+        lines += ['    """' + doc[0], *["    " + l if l else "" for l in doc[1:]], '    """']
+    elif doc:
+        lines.append(f'    """{doc[0]}"""')
+    lines.append("    ...")
+    return "\n".join(indent + l if l else "" for l in lines) + "\n"
+
+
+def write_stubs(folder, classes, headers, sources, paths):
+    """One file for each module; that of mlx.core begins with the classes, of which array is the last."""
+    protos = prototypes(headers, sources)
+    tables, _ = read_tables(paths, protos)
+    texts = {"mlx.core": [pathlib.Path(classes).read_text()]}
+    for table in tables:
+        for row in table.rows:
+            if row.is_method:
+                texts["mlx.core"].insert(1, stub_of(row, protos, "    "))
+    for table in tables:
+        for row in table.rows:
+            if not row.is_method:
+                texts.setdefault(row.module, ["from typing import Any, Sequence\n\nfrom mlx.core import "
+                                              "Dtype, StreamOrDevice, array, float32, int32, scalar\n"])
+                texts[row.module].append(stub_of(row, protos, ""))
+        for module, new, old in table.aliases:
+            target, _, name = old.rpartition(".")
+            if target == module:
+                texts[module].append(f"{new} = {name}\n")
+            else:
+                texts[module].append(f"from {target} import {name} as {new}\n")
+    for module, parts in texts.items():
+        name = "__init__" if module == "mlx.core" else module.rpartition(".")[2]
+        pathlib.Path(folder, name + ".pyi").write_text("\n".join(parts))
+
+
 def main(argv):
     if argv[:1] == ["c"] and len(argv) == 5:
         write_c(*argv[1:])
     elif argv[:1] == ["index"] and len(argv) > 5:
         write_index(*argv[1:5], argv[5:])
+    elif argv[:1] == ["stubs"] and len(argv) > 5:
+        write_stubs(*argv[1:5], argv[5:])
     else:
         fail(__doc__)
 
