@@ -190,8 +190,6 @@ static bool scan_list(struct nest *n, PyObject *list, int depth)
     for (Py_ssize_t i = 0; i < size; i++) {
         PyObject *o = list_item(list, i);
 
-        if (o && is_list(o) && depth + 1 == n->ndim && n->arrays)
-            continue; /* beside an array; stacking sees whether it is like that */
         if (o && is_list(o) && depth + 1 == n->ndim) {
             PyErr_SetString(PyExc_ValueError, "Initialization encountered extra dimension.");
             return false;
@@ -305,8 +303,7 @@ static bool stack_list(mlx_array *res, PyObject *list, struct want want)
         mlx_array a = mlx_array_at(&room);
         PyObject *o = list_item(list, i);
 
-        ok = (is_list(o) ? stack_list(&a, o, WANT_ANY) : create_array(&a, o, WANT_ANY)) &&
-             error_check(mlx_vector_array_append_value(vec, a));
+        ok = create_array(&a, o, WANT_ANY) && error_check(mlx_vector_array_append_value(vec, a));
         mlx_array_place_clear(&room);
     }
     ok = ok && error_check(mlx_stack(res, vec, (mlx_stream){ NULL })) &&
