@@ -98,7 +98,9 @@ class File:
 
     def __init__(self, path, options):
         self.path, self.options, self.results = path, options, {}
-        self.env = dict(os.environ, DEVICE=options.device)
+        # Tests run in their folder, where relative paths would lead elsewhere.
+        paths = [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+        self.env = dict(os.environ, DEVICE=options.device, PYTHONPATH=os.pathsep.join(paths))
 
     def start(self, names):
         return subprocess.Popen([sys.executable, __file__, "--child", str(self.path), *names],

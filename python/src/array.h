@@ -13,7 +13,9 @@ extern PyTypeObject *array_type;
 /* Whether o is an array, and has been initialized. */
 static inline bool is_array(PyObject *o)
 {
-    return is_of(o, array_type) && ((struct array_object *)o)->place.array;
+    /* Numbers are told apart by their flags, without a look at what they derive from. */
+    return (Py_TYPE(o) == array_type || (!PyLong_Check(o) && is_of(o, array_type))) &&
+           ((struct array_object *)o)->place.array;
 }
 
 /* The same, with the exception where it is not. */

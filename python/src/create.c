@@ -4,7 +4,7 @@
 
 bool is_number(PyObject *o)
 {
-    return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
+    return PyFloat_CheckExact(o) || PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o);
 }
 
 /* A number of Python, as far as arrays can hold it. */
@@ -17,12 +17,13 @@ struct number {
 static bool number_from(struct number *n, PyObject *o)
 {
     int overflow = 0;
+    bool is_int = PyLong_Check(o); /* the cheapest question */
 
-    if (PyFloat_Check(o)) {
+    if (!is_int && PyFloat_Check(o)) {
         *n = (struct number){ NUMBER_FLOAT, 0, PyFloat_AsDouble(o), 0 };
         return true;
     }
-    if (PyComplex_Check(o)) {
+    if (!is_int && PyComplex_Check(o)) {
         *n = (struct number){ NUMBER_COMPLEX, 0, PyComplex_RealAsDouble(o),
                               PyComplex_ImagAsDouble(o) };
         return true;
@@ -33,7 +34,7 @@ static bool number_from(struct number *n, PyObject *o)
     n->im = 0;
     if (overflow)
         PyErr_SetString(PyExc_OverflowError, "An integer does not fit 64 bits.");
-    return !PyErr_Occurred();
+    return !overflow;
 }
 
 static mlx_dtype natural_dtype(const struct number *n)
@@ -130,12 +131,13 @@ static bool fits_shape(const struct nest *n, mlx_array a, int depth)
 static bool scan_leaf(struct nest *n, PyObject *o, int depth)
 {
     struct number v;
+    bool number = is_number(o);
 
-    if (is_array(o) || (!is_number(o) && PyObject_HasAttrString(o, "__mlx_array__"))) {
+    if (!number && (is_array(o) || PyObject_HasAttrString(o, "__mlx_array__"))) {
         n->arrays = true;
         return !is_array(o) || fits_shape(n, array_of(o), depth) || ragged();
     }
-    if (!is_number(o)) {
+    if (!number) {
         PyErr_Format(PyExc_ValueError, "Invalid type %s received in array initialization.",
                      o == Py_None ? "NoneType" : error_type_name(o));
         return false;

@@ -17,6 +17,14 @@ pytestmark = pytest.mark.usefixtures("device")
 DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 complex64".split()
 
 
+# NumPy exchanges bool by DLPack from 1.25 on, and versioned capsules from 2.1 on.
+NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
+
+
+def exchanges(dtype):
+    return dtype != "bool" or NUMPY >= (1, 25)
+
+
 def some(dtype, shape=(3, 4)):
     values = np.random.default_rng(0).uniform(0, 100, shape)
     return (values % 2 > 1 if dtype == "bool" else values.astype(dtype)).astype(dtype)
@@ -44,7 +52,8 @@ def test_numpy_in_and_out(dtype, layout):
     for ours in (mx.array(source), mx.asarray(source), mx.from_dlpack(source), mx.array(memoryview(source))):
         assert ours.dtype == getattr(mx, dtype if dtype != "bool" else "bool_")
         assert tuple(ours.shape) == source.shape
-        for theirs in (np.array(ours), np.asarray(ours), np.from_dlpack(ours), ours.__array__()):
+        by_dlpack = [np.from_dlpack(ours)] if exchanges(dtype) else []
+        for theirs in (np.array(ours), np.asarray(ours), ours.__array__(), *by_dlpack):
             assert theirs.dtype == source.dtype
             assert np.array_equal(theirs, source)
 
@@ -232,7 +241,7 @@ class Host:
 
 
 @pytest.mark.parametrize("versions", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", filter(exchanges, DTYPES))
 def test_dlpack_in(dtype, versions):
     source = some(dtype)
     for view in (source, source.T, source[1:, ::2]):
@@ -272,7 +281,10 @@ def test_copies_of_capsules():
         def __dlpack_device__(self):
             return (1, 0)
 
-    np.from_dlpack(Copied())[0] = 9
+    if NUMPY >= (2, 1):
+        np.from_dlpack(Copied())[0] = 9
+    else:
+        mx.from_dlpack(Copied())
     assert ours.tolist() == [1, 2, 3]
 
 

@@ -272,3 +272,34 @@ def test_random(device):
     for seed in (-1, 1.5, 2**64):
         with pytest.raises(TypeError):
             mx.random.key(seed)
+
+
+FFTS = [
+    (lambda m, a: m.fft.fft(a), None), (lambda m, a: m.fft.fft(a, 6, 0, "ortho"), None),
+    (lambda m, a: m.fft.ifft(a, axis=0), None), (lambda m, a: m.fft.rfft(a, n=3), None),
+    (lambda m, a: m.fft.irfft(a), None), (lambda m, a: m.fft.irfft(a, 5, norm="forward"), None),
+    (lambda m, a: m.fft.fft2(a), None), (lambda m, a: m.fft.ifft2(a, s=(3, 3), axes=(0, 1)), None),
+    (lambda m, a: m.fft.rfft2(a), None), (lambda m, a: m.fft.irfft2(a), None),
+    (lambda m, a: m.fft.fftn(a), None), (lambda m, a: m.fft.ifftn(a, axes=[0]), None),
+    (lambda m, a: m.fft.rfftn(a, axes=(1, 0)), None), (lambda m, a: m.fft.irfftn(a), None),
+    (lambda m, a: m.fft.fftshift(a), None), (lambda m, a: m.fft.ifftshift(a, axes=1), None),
+]
+
+
+@pytest.mark.parametrize("i", range(len(FFTS)))
+def test_fourier_transforms(i, device):
+    close(FFTS[i][0](mx, mx.array(P)), FFTS[i][0](np, P))
+
+
+def test_fourier_frequencies_and_errors():
+    close(mx.fft.fftfreq(5, 0.5), np.fft.fftfreq(5, 0.5))
+    close(mx.fft.rfftfreq(5), np.fft.rfftfreq(5))
+    a = mx.array(P)
+    for wrong in (lambda: mx.fft.fft(a, norm="x"), lambda: mx.fft.fftn(a, s=(3,)),
+                  lambda: mx.fft.fftn(a, s=(3,), axes=(0, 1)), lambda: mx.fft.fftn(mx.array(1.0)),
+                  lambda: mx.fft.fft(a, n=0), lambda: mx.fft.fft(a, axis=5)):
+        with pytest.raises(ValueError):
+            wrong()
+    for wrong in (lambda: mx.fft.fft(a, norm=None), lambda: mx.fft.fftn(a, s=3), lambda: mx.fft.fft(a, axis=None)):
+        with pytest.raises(TypeError):
+            wrong()
