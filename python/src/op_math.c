@@ -145,6 +145,49 @@ PyObject *hand_einsum(struct frame *f)
     FRAME_RETURN(f, mlx_einsum(&f->out, f->v[0].text, operands, f->v[1].stream));
 }
 
+/* A tuple of n positions of a list, from number *next on. */
+static PyObject *path_step(mlx_vector_int positions, size_t *next, int n)
+{
+    PyObject *res = PyTuple_New(n);
+
+    for (int i = 0; res && i < n; i++) {
+        int v = 0;
+        PyObject *o =
+            error_check(mlx_vector_int_get(&v, positions, (*next)++)) ? PyLong_FromLong(v) : NULL;
+        if (!o || PyTuple_SetItem(res, i, o) < 0)
+            Py_CLEAR(res);
+    }
+    return res;
+}
+
+PyObject *hand_einsum_path(struct frame *f)
+{
+    mlx_vector_int positions = mlx_vector_int_new(), counts = mlx_vector_int_new();
+    mlx_string info = mlx_string_new();
+    mlx_vector_array operands;
+    PyObject *path = NULL, *res = NULL;
+    size_t next = 0;
+
+    if (frame_rest_arrays(f, &operands) &&
+        error_check(mlx_einsum_path(&positions, &counts, &info, f->v[0].text, operands)))
+        path = PyList_New(0);
+    for (size_t i = 0; path && i < mlx_vector_int_size(counts); i++) {
+        int n = 0;
+        PyObject *step =
+            error_check(mlx_vector_int_get(&n, counts, i)) ? path_step(positions, &next, n) : NULL;
+        if (!step || PyList_Append(path, step) < 0)
+            Py_CLEAR(path);
+        Py_XDECREF(step);
+    }
+    if (path)
+        res = Py_BuildValue("(Os)", path, mlx_string_data(info));
+    Py_XDECREF(path);
+    mlx_vector_int_free(positions);
+    mlx_vector_int_free(counts);
+    mlx_string_free(info);
+    return res;
+}
+
 PyObject *hand_conv_general(struct frame *f)
 {
     static const int zero = 0, one = 1;
