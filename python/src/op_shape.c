@@ -327,6 +327,8 @@ PyObject *hand_roll(struct frame *f)
 
     if (!f->given[2])
         FRAME_RETURN(f, mlx_roll(&f->out, a, shift.v, shift.n, s));
+    if (is_intlike(f->slot[2])) /* several shifts along one axis add up */
+        FRAME_RETURN(f, mlx_roll_axis(&f->out, a, shift.v, shift.n, axes.v[0], s));
     if (is_intlike(f->slot[1]) && axes.n > 1) { /* the same for every axis */
         if (!frame_repeat(f, &all, shift.v[0], axes.n))
             return NULL;

@@ -108,6 +108,7 @@ SHAPES = [
     (lambda m, a: m.repeat(a, 2), None), (lambda m, a: m.tile(a, (2, 1, 2)), None),
     (lambda m, a: m.tile(a, 2), None), (lambda m, a: m.roll(a, 2), None),
     (lambda m, a: m.roll(a, (1, 2), (0, 2)), None), (lambda m, a: m.roll(a, 1, (0, 2)), None),
+    (lambda m, a: m.roll(a, (1, 2), 2), None), (lambda m, a: m.roll(a, (1, 2)), None),
     (lambda m, a: m.pad(a, 1), None),
     (lambda m, a: m.pad(a, [(1, 2), (0, 0), (3, 1)], constant_values=5), None),
     (lambda m, a: m.pad(a, ((1, 2),), mode="edge"), None), (lambda m, a: m.diagonal(a, 1, 1, 2), None),
