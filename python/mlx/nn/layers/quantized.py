@@ -188,9 +188,9 @@ class QuantizedLinear(_Quantized):
         self.freeze()
 
     def _extra_repr(self) -> str:
-        output_dims, words = self.weight.shape
+        shape = self.weight.shape
         return (
-            f"input_dims={words * 32 // self.bits}, output_dims={output_dims},"
+            f"input_dims={shape[1] * 32 // self.bits}, output_dims={shape[0]},"
             f" bias={'bias' in self}, {self._mode_repr()}"
         )
 
@@ -249,7 +249,7 @@ class QQLinear(_Quantized):
     def quantize(self) -> None:
         """Quantize the weight, unless it is."""
         if not self._quantized:
-            self._set_weight(self.weight)
+            self.weight, self.scales = mx.quantize(self.weight, **self._quantization)
             self._quantized = True
 
     def dequantize(self) -> None:
