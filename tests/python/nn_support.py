@@ -41,10 +41,7 @@ def check_gradient(fn, *inputs, step=1e-2, tolerance=2e-2):
     gradient = mx.grad(total)(*arrays)
     assert gradient.shape == arrays[0].shape
     above, below = (
-        total(arrays[0] + sign * step * mx.array(direction), *arrays[1:]).item()
-        for sign in (1, -1)
+        total(arrays[0] + sign * step * mx.array(direction), *arrays[1:]).item() for sign in (1, -1)
     )
     along = (np.array(gradient) * direction).sum()
-    np.testing.assert_allclose(
-        along, (above - below) / (2 * step), rtol=tolerance, atol=tolerance
-    )
+    np.testing.assert_allclose(along, (above - below) / (2 * step), rtol=tolerance, atol=tolerance)

@@ -6,6 +6,7 @@ import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
 import pytest
+
 from nn_support import HALVES, check_close, check_gradient, values
 
 

@@ -58,7 +58,7 @@ def test_attributes():
     del module.y
     assert not hasattr(module, "y")
     with pytest.raises(AttributeError, match="'Module' object has no attribute 'nothing'"):
-        module.nothing
+        _ = module.nothing
     with pytest.raises(AttributeError):
         del module.nothing
 

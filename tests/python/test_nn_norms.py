@@ -5,6 +5,7 @@ import mlx.nn as nn
 import numpy as np
 import pytest
 from mlx.utils import tree_flatten
+
 from nn_support import HALVES, as_numpy, check_close, check_gradient, values
 
 
@@ -41,9 +42,7 @@ def test_rms_norm():
     layer = nn.RMSNorm(6, eps=1e-3)
     weight, _ = randomized(layer)
     x = values(4, 6)
-    check_close(
-        layer(mx.array(x)), x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-3) * weight
-    )
+    check_close(layer(mx.array(x)), x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-3) * weight)
     check_gradient(layer, x)
     assert repr(layer) == "RMSNorm(6, eps=0.001)"
 

@@ -7,6 +7,7 @@ import mlx.nn as nn
 import numpy as np
 import pytest
 from mlx.nn.layers.upsample import upsample_cubic, upsample_linear, upsample_nearest
+
 from nn_support import HALVES, as_numpy, check_close, check_gradient, values
 
 
@@ -337,9 +338,7 @@ def test_antialiased_upsampling(sizes, scales, mode):
         kernel, radius = (lambda d: cubic(d, -0.5)), 2
     expected = x.astype(np.float64)
     for axis, scale in enumerate(scales, 1):
-        expected = interpolated(
-            expected, axis, scale, antialiased_weights(scale, kernel, radius)
-        )
+        expected = interpolated(expected, axis, scale, antialiased_weights(scale, kernel, radius))
     check_close(nn.Upsample(scales, mode, antialias=True)(mx.array(x)), expected, 1e-4)
 
 

@@ -59,7 +59,9 @@ def test_map_with_path():
         "f": {},
         "g": "g",
     }
-    assert tree_map_with_path(lambda path, x, y: (path, x, y), [1], [2], path="p") == [("p.0", 1, 2)]
+    assert tree_map_with_path(lambda path, x, y: (path, x, y), [1], [2], path="p") == [
+        ("p.0", 1, 2)
+    ]
     assert tree_map_with_path(lambda path, x: path, 3) is None
 
 
