@@ -11,7 +11,7 @@ import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOPS = ("src", "include", "cli", "bench", "examples", "tests", "tools")
+TOPS = ("src", "include", "cli", "bench", "examples", "python", "tests", "tools")
 SUFFIXES = (".c", ".h", ".def", ".comp", ".glsl", ".py", ".sh")
 MAX_FILE = 1000
 MAX_FUNCTION = 100

@@ -13,8 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOP = {
     ".ci", ".clang-format", ".clang-tidy", ".gitattributes", ".gitignore",
     "ARCHITECTURE.md", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
-    "LICENSE", "Makefile", "README.md",
-    "bench", "cli", "cmake", "docs", "examples", "include", "models", "src", "tests", "tools",
+    "LICENSE", "Makefile", "README.md", "pyproject.toml",
+    "bench", "cli", "cmake", "docs", "examples", "include", "models", "python", "src", "tests",
+    "tools",
 }
 
 # Files that are no text.
