@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import Any
 
@@ -13,11 +13,9 @@ def _entries(tree: Any, is_leaf: Leaf) -> Iterable[tuple[Any, Any]] | None:
     """Keys and subtrees of a node, None if it is a leaf."""
     if is_leaf is not None and is_leaf(tree):
         return None
-    if isinstance(tree, (list, tuple)):
-        return enumerate(tree)
     if isinstance(tree, dict):
         return tree.items()
-    return None
+    return enumerate(tree) if isinstance(tree, (list, tuple)) else None
 
 
 def _sequence_like(model: list | tuple, values: Iterable) -> Any:
@@ -84,14 +82,14 @@ def tree_map_with_path(
     )
 
 
-def _leaves(tree: Any, prefix: str, is_leaf: Leaf) -> Iterator[tuple[str, Any]]:
-    """Paths and leaves, depth first. The prefix has a dot more than the path."""
+def _collect(tree: Any, prefix: str, is_leaf: Leaf, found: list[tuple[str, Any]]) -> None:
+    """Append paths and leaves, depth first. The prefix has a dot more than the path."""
     entries = _entries(tree, is_leaf)
     if entries is None:
-        yield prefix[1:], tree
+        found.append((prefix[1:], tree))
         return
     for key, child in entries:
-        yield from _leaves(child, f"{prefix}.{key}", is_leaf)
+        _collect(child, f"{prefix}.{key}", is_leaf, found)
 
 
 def tree_flatten(
@@ -110,12 +108,14 @@ def tree_flatten(
     """
     if destination is None:
         destination = []
-    if isinstance(destination, list):
-        destination.extend(_leaves(tree, prefix, is_leaf))
-    elif isinstance(destination, dict):
-        destination.update(_leaves(tree, prefix, is_leaf))
-    else:
+    if not isinstance(destination, (list, dict)):
         raise ValueError("Destination should be either a list or a dictionary or None")
+    found: list[tuple[str, Any]] = []
+    _collect(tree, prefix, is_leaf, found)
+    if isinstance(destination, list):
+        destination.extend(found)
+    else:
+        destination.update(found)
     return destination
 
 
@@ -159,13 +159,17 @@ def tree_reduce(fn: Callable, tree: Any, initializer: Any = None, is_leaf: Leaf 
 
     The first leaf starts, unless an ``initializer`` is given, which is what empty trees give, too.
     """
-    entries = _entries(tree, is_leaf)
-    if entries is None:
+    if is_leaf is not None and is_leaf(tree):
+        children = None
+    elif isinstance(tree, dict):
+        children = tree.values()
+    else:
+        children = tree if isinstance(tree, (list, tuple)) else None
+    if children is None:
         return tree if initializer is None else fn(initializer, tree)
-    result = initializer
-    for _, child in entries:
-        result = tree_reduce(fn, child, result, is_leaf)
-    return result
+    for child in children:
+        initializer = tree_reduce(fn, child, initializer, is_leaf)
+    return initializer
 
 
 def _is_empty_node(tree: Any) -> bool:
