@@ -44,6 +44,12 @@ $(BUILD)/tokenizers/.tried: tools/get_tokenizers.sh | bootstrap
 	    echo "going on with the stored ids of tests/data (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
+# What checks the Python files, likewise.
+$(BUILD)/lint/.tried: tools/get_packages.sh | bootstrap
+	@tools/get_packages.sh $(BUILD)/lint black==26.10.1 ruff==0.17.5 || \
+	    echo "going on without the check of the Python files (make clean tries again)"
+	@mkdir -p $(@D) && touch $@
+
 # A real model for one test, likewise.
 $(BUILD)/smollm2/.tried: tools/get_smollm2.sh | bootstrap
 	@tools/get_smollm2.sh $(BUILD)/smollm2 || \
@@ -59,10 +65,10 @@ run: configure
 	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
 	    --temp 1 --top-p 0.95 --seed 11 --max-tokens 200
 
-test: $(BUILD)/tokenizers/.tried $(BUILD)/smollm2/.tried all
+test: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/smollm2/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
 
-quick: $(BUILD)/tokenizers/.tried all
+quick: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried all
 	@tools/run_tests.sh $(BUILD)
 
 arm64: configure
@@ -73,7 +79,7 @@ arm64: configure
 drivers: $(BUILD)/smollm2/.tried all
 	@tools/drivers.sh $(BUILD) all
 
-check: configure
+check: $(BUILD)/lint/.tried configure
 	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static
 	@tools/run_tests.sh $(BUILD) -L lint
 
