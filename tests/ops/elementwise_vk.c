@@ -121,6 +121,10 @@ static bool apply(struct arr **outs, enum op_id op, const struct operands *x, st
     outs[0] = outs[1] = NULL;
     switch (op_table[op].family) {
     case OP_FAMILY_UNARY:
+        if (op == OP_TO_FP8)
+            return ops_to_fp8(outs, x->a, s) == ERR_OK;
+        if (op == OP_FROM_FP8)
+            return ops_from_fp8(outs, x->a, DT_BFLOAT16, s) == ERR_OK;
         return ops_unary(outs, op, x->a, s) == ERR_OK;
     case OP_FAMILY_BINARY:
         if (op == OP_DIVIDE && !dt_is_inexact((enum dtype)x->a->dtype))
