@@ -147,6 +147,7 @@ static PyObject *call_pair(void *kept, mlx_vector_array in, tree_fn *fn, void *d
     return value;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the library calls it */
 static int call_jvp(mlx_vector_array *res, const mlx_vector_array primals,
                     const mlx_vector_array tangents, const int *argnums, size_t n, void *kept)
 {
@@ -188,6 +189,7 @@ static bool add_batched(PyObject *leaf, PyObject *at, void *data)
            error_check(mlx_vector_int_append_value(b->axes, axis));
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the library calls it */
 static int call_vmap(mlx_vector_array *res, mlx_vector_int *res_axes, const mlx_vector_array in,
                      const int *axes, size_t n, void *kept)
 {

@@ -59,19 +59,26 @@ static const char *const stat_names[STAT_COUNT] = {
 #undef STAT
 };
 
+enum { STAT_NAME = 64 };
+
+static const char *lower_name(char to[STAT_NAME], const char *from)
+{
+    size_t n = 0;
+
+    for (; from[n] && n + 1 < STAT_NAME; n++)
+        to[n] = (char)tolower((unsigned char)from[n]);
+    to[n] = '\0';
+    return to;
+}
+
 int mlx_stats_names(mlx_vector_string *names)
 {
     struct call c = CALL(names);
-    char lower[STAT_COUNT][64];
+    char lower[STAT_COUNT][STAT_NAME];
     const char *list[STAT_COUNT];
 
-    for (int i = 0; i < STAT_COUNT; i++) {
-        size_t n = 0;
-        for (; stat_names[i][n] && n + 1 < sizeof lower[i]; n++)
-            lower[i][n] = (char)tolower((unsigned char)stat_names[i][n]);
-        lower[i][n] = '\0';
-        list[i] = lower[i];
-    }
+    for (int i = 0; i < STAT_COUNT; i++)
+        list[i] = lower_name(lower[i], stat_names[i]);
     if (call_ok(&c))
         c.err = box_set_texts(names, list, STAT_COUNT);
     return CALL_END(&c);
