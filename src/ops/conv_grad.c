@@ -3,14 +3,6 @@
 #include "ops/conv.h"
 #include "ops/rules.h"
 
-/* What an input of a gradient is multiplied by: the other input, conjugated if it is complex. */
-static enum err conjugate(struct arr **out, struct arr *a, struct strm *s)
-{
-    if (dtype_of(a) != DT_COMPLEX64)
-        return ops_same(out, a);
-    return ops_unary(out, OP_CONJUGATE, a, s);
-}
-
 /* Swaps, within each group, the channels along axis `grouped` with what is along axis `with`. */
 static enum err swap_in_groups(struct arr **x, int groups, int grouped, int with, struct strm *s)
 {
@@ -66,7 +58,7 @@ static enum err input_gradient(struct arr **out, const struct vjp_call *c)
         TRY(padding(&p.d[i].pad_lo, r.kernel - 1 - lo));
         TRY(padding(&p.d[i].pad_hi, r.in - r.out + lo));
     }
-    TRY(conjugate(&w, c->f.in[1], c->f.strm));
+    TRY(ops_unary(&w, OP_CONJUGATE, c->f.in[1], c->f.strm));
     TRY(swap_in_groups(&w, p.groups, 0, w->ndim - 1, c->f.strm));
     err = ops_make(out, OP_CONVOLUTION, &p, (struct arrs){ (struct arr *[]){ c->cotan[0], w }, 2 },
                    c->f.strm);
@@ -108,7 +100,7 @@ static enum err weight_gradient(struct arr **out, const struct vjp_call *c)
         p.d[i].pad_lo = from->d[i].pad_lo;
         TRY(padding(&p.d[i].pad_hi, r.kernel - 1 - r.in - from->d[i].pad_lo + r.out));
     }
-    TRY(conjugate(&x, c->f.in[0], s));
+    TRY(ops_unary(&x, OP_CONJUGATE, c->f.in[0], s));
     TRY(swap_in_groups(&x, p.groups, last, 0, s));
     TRY(ops_swapaxes(&w, c->cotan[0], 0, last, s));
     TRY(ops_make(&g, OP_CONVOLUTION, &p, (struct arrs){ (struct arr *[]){ x, w }, 2 }, s));

@@ -73,7 +73,7 @@ enum err ops_vecdot(struct arr **out, struct arr *a, struct arr *b, int axis, st
     if (a->ndim == 0 || b->ndim == 0)
         return err_set(ERR_ARG, "[vecdot] inputs must be at least 1D.");
     if (at < 0 || at >= a->ndim || (axis < 0 ? axis + b->ndim != at : axis >= b->ndim))
-        return err_set(ERR_ARG, "[vecdot] axis is out of bounds.");
+        return err_set(ERR_RANGE, "[vecdot] axis is out of bounds.");
     if (a->shape[at] != b->shape[at])
         return err_set(ERR_ARG, "[vecdot] a and b must have the same size along axis.");
     TRY(ops_unary(&x, OP_CONJUGATE, a, s));

@@ -2,14 +2,15 @@
 #include "ops/build.h"
 #include "ops/rules.h"
 
-/* a @ b with the matrices of one of them transposed. */
-static enum err product(struct arr **out, struct arr *a, struct arr *b, int transposed,
-                        struct strm *s)
+/* a @ b, of which one is the other factor of the product: its matrices are transposed, and conjugated
+ * if they are complex. */
+static enum err product(struct arr **out, struct arr *a, struct arr *b, int factor, struct strm *s)
 {
     struct arr *m[2] = { arr_ref(a), arr_ref(b) };
     enum err err;
 
-    STEP(m[transposed], ops_swapaxes(&next, m[transposed], -1, -2, s));
+    STEP(m[factor], ops_swapaxes(&next, m[factor], -1, -2, s));
+    STEP(m[factor], ops_unary(&next, OP_CONJUGATE, m[factor], s));
     TRY(ops_matmul(out, m[0], m[1], s));
 out:
     arr_unref_all(m, 2);

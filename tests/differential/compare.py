@@ -25,9 +25,24 @@ TOLERANCE = {
     "bfloat16": (4e-2, 4e-2),
 }
 
-# Where we differ on purpose: pattern of function/number/mode, what the difference looks like, why.
+# Where MLX 0.32.4 and we differ on purpose: pattern of function/number/mode, what the difference looks
+# like, why.
 KNOWN = [
     (r".*", "reference: crash", "MLX does not survive the call"),
+    (
+        r"(bitwise_\w+|(left|right)_shift|logical_\w+|(not_)?equal|(greater|less)(_equal)?)/.*/vmap",
+        "instead of",
+        "MLX forgets or misreads an axis of a batch that only one operand of a binary op has",
+    ),
+    (r"divmod/.*/vmap", "a result instead of IndexError", "MLX reads an axis that it never wrote"),
+    (r"conv.*/jvp", "a result instead of ValueError", "MLX has no tangents of convolutions"),
+    (r"cumprod/.*/jvp", "a result instead of RuntimeError", "MLX has no tangents of cumprod"),
+    (r"addmm/.*/jvp", "value", "MLX's tangents of addmm leave out alpha and beta"),
+    (r"(to|from)_fp8/.*/vmap", "a result instead of ValueError", "MLX has no batches of 8-bit floats"),
+    (r"searchsorted/.*/vmap", "a result instead of", "MLX has no batches of sorted sequences"),
+    (r"logsumexp/.*", "instead of inf", "MLX subtracts the largest of unsigned integers as such"),
+    (r"(remainder|divmod|floor_divide)/.*", "False", "there is no remainder of bools divided by False"),
+    (r"topk/.*", "values", "the order of topk's results is not defined"),
 ]
 
 
@@ -67,7 +82,7 @@ def compare(reference, other) -> str | None:
     if broken[0] and reference["error"] == "crash":
         return None if broken[1] and other["error"] == "crash" else "reference: crash"
     if all(broken):
-        if reference["error"] == other["error"]:
+        if reference["error"] in other["classes"]:
             return None
         return f"{other['error']} ({other['text']}) instead of {reference['error']} ({reference['text']})"
     if any(broken):

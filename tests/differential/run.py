@@ -107,7 +107,8 @@ def worker(calls, seed: int, device: str) -> None:
         try:
             result = [as_data(mx, np, x) for x in call(mx, np, name, mode, args, kwargs, d)]
         except Exception as error:  # whatever it raises is the result
-            result = {"error": type(error).__name__, "text": str(error)[:200]}
+            classes = [c.__name__ for c in type(error).__mro__]
+            result = {"error": classes[0], "classes": classes, "text": str(error)[:200]}
         print(json.dumps(result), flush=True)
 
 

@@ -2,6 +2,7 @@
 #include "support/arrays.h"
 #include "support/rules.h"
 
+#define C DT_COMPLEX64
 #define F DT_FLOAT32
 #define N DT_INT32
 #define U DT_UINT32
@@ -83,6 +84,15 @@ static const struct rule_subject subjects[] = {
       rules_node,
       { { 2, { 2, 3 } }, { 2, { 3, 2 } } },
       { F, F },
+      2,
+      .grads = 3,
+      .is_smooth = true,
+      .is_curved = true },
+    { "matmul of complex numbers",
+      OP_MATMUL,
+      rules_node,
+      { { 2, { 2, 3 } }, { 2, { 3, 2 } } },
+      { C, C },
       2,
       .grads = 3,
       .is_smooth = true,
