@@ -1,8 +1,8 @@
 """Random arguments, the same on every machine for the same seed.
 
-A call is drawn without any array library: arrays are descriptions (`Array`), which `build` turns into
-arrays of whatever package is under test. Only functions of random.Random that keep their sequence
-from one Python to the next are used.
+A call is drawn without any array library: arrays are descriptions (`Array`), which `build` turns
+into arrays of whatever package is under test. Only functions of random.Random that keep their
+sequence from one Python to the next are used.
 """
 
 from __future__ import annotations
@@ -97,9 +97,11 @@ class Draw(random.Random):
             least = max(0 if dtype[0] == "u" else -20, int(low * 7))
             return [self.between(least, max(20, least)) for _ in range(n)]
         return [
-            self.pick(SPECIAL)
-            if special and self.often(special)
-            else round(low + (high - low) * self.random(), decimals)
+            (
+                self.pick(SPECIAL)
+                if special and self.often(special)
+                else round(low + (high - low) * self.random(), decimals)
+            )
             for _ in range(n)
         ]
 
@@ -121,7 +123,9 @@ class Draw(random.Random):
         n = 1
         for size in shape:
             n *= size
-        return Array(dtype, tuple(shape), [self.between(low, max(below - 1, low)) for _ in range(n)])
+        return Array(
+            dtype, tuple(shape), [self.between(low, max(below - 1, low)) for _ in range(n)]
+        )
 
     def broadcastable(self, shape) -> tuple[int, ...]:
         """A shape that goes with another one; now and then it does not."""

@@ -1,7 +1,7 @@
 """What is called with what: a row for each function of mlx.core that the differential test draws.
 
-A row takes a `Draw` and gives the positional and the named arguments. Functions of one row share how
-their arguments look. `SMOOTH` are those whose derivatives are compared, too.
+A row takes a `Draw` and gives the positional and the named arguments. Functions of one row share
+how their arguments look. `SMOOTH` are those whose derivatives are compared, too.
 """
 
 from __future__ import annotations
@@ -444,7 +444,9 @@ def _(d: Draw):
 @row("tensordot", smooth=True)
 def _(d: Draw):
     x = d.array(FLOATS, (2, 3, 4), "small", 0)
-    axes, shape = d.pick(((1, (4, 5)), (2, (3, 4, 2)), ([[0], [1]], (3, 2)), ([[2, 0], [0, 1]], (4, 2))))
+    axes, shape = d.pick(
+        ((1, (4, 5)), (2, (3, 4, 2)), ([[0], [1]], (3, 2)), ([[2, 0], [0, 1]], (4, 2)))
+    )
     return [x, d.array(x.dtype, shape, "small", 0)], {"axes": axes}
 
 
@@ -527,7 +529,9 @@ def _(d: Draw):
     dtype = d.pick(FLOATS)
     q = d.array(dtype, (1, heads, rows, 8), "small", 0)
     k, v = (d.array(dtype, (1, kv, keys, 8), "small", 0) for _ in range(2))
-    mask = d.pick((None, "causal", d.array("bool_", (rows, keys)), d.array(dtype, (rows, keys), special=0)))
+    mask = d.pick(
+        (None, "causal", d.array("bool_", (rows, keys)), d.array(dtype, (rows, keys), special=0))
+    )
     if isinstance(mask, Array) and mask.dtype == "bool_":
         mask.values[::keys] = [True] * rows  # a row that sees nothing has no one answer
         mask.layout = "row"

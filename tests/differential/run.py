@@ -13,6 +13,7 @@ import argparse
 import base64
 import gzip
 import json
+import signal
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from draw import Array, Draw, build
 from functions import ROWS, SMOOTH, UNBATCHED
 
 MODES = ("vjp", "jvp", "vmap")
+SECONDS = 30  # that a call may take
 
 
 def drawn(seed: int, name: str, number: int):
@@ -104,6 +106,7 @@ def worker(calls, seed: int, device: str) -> None:
     for name, number in calls:
         mode, args, kwargs, d = drawn(seed, name, number)
         print(f'"{name}/{number}/{mode}"', flush=True)
+        signal.alarm(SECONDS)  # ends the process, which counts as a crash
         try:
             result = [as_data(mx, np, x) for x in call(mx, np, name, mode, args, kwargs, d)]
         except Exception as error:  # whatever it raises is the result
