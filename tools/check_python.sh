@@ -15,10 +15,10 @@ if [ "${2:-}" = --fix ]; then
     lint=(--fix)
 fi
 status=0
-"$tools/black" -q -l 100 "${format[@]}" python/mlx tests/python || {
+"$tools/black" -q -l 100 "${format[@]}" python/mlx tests/python tests/differential || {
     echo "not formatted (tools/check_python.sh $1 --fix)"
     status=1
 }
-"$tools/ruff" check -q --no-cache --config python/ruff.toml "${lint[@]}" python/mlx tests/python ||
+"$tools/ruff" check -q --no-cache --config python/ruff.toml "${lint[@]}" python/mlx tests/python tests/differential ||
     status=1
 exit $status

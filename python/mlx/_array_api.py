@@ -37,8 +37,9 @@ class NamespaceInfo:
         }
 
     def devices(self):
-        return tuple(mx.Device(kind, i) for kind in (mx.cpu, mx.gpu)
-                     for i in range(mx.device_count(kind)))
+        return tuple(
+            mx.Device(kind, i) for kind in (mx.cpu, mx.gpu) for i in range(mx.device_count(kind))
+        )
 
     def dtypes(self, *, device=None, kind=None):
         _check_device(device)

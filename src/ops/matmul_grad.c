@@ -2,8 +2,8 @@
 #include "ops/build.h"
 #include "ops/rules.h"
 
-/* a @ b, of which one is the other factor of the product: its matrices are transposed, and conjugated
- * if they are complex. */
+/* a @ b, of which one is the other factor of the product: its matrices are transposed, and
+ * conjugated if they are complex. */
 static enum err product(struct arr **out, struct arr *a, struct arr *b, int factor, struct strm *s)
 {
     struct arr *m[2] = { arr_ref(a), arr_ref(b) };

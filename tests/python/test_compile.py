@@ -46,7 +46,7 @@ def test_structure_of_arguments_is_part_of_the_key():
     f = counted(lambda t: sum(t.values()) if isinstance(t, dict) else sum(t))
     c = mx.compile(f)
     x = mx.array(1.0)
-    for i, t in enumerate(([x, x], [x, x, x], (x,), {"a": x}, {"b": x}, [x, 1], [x, 1.0])):
+    for _i, t in enumerate(([x, x], [x, x, x], (x,), {"a": x}, {"b": x}, [x, 1], [x, 1.0])):
         c(t)
         c(t)
     # MLX and we take lists and tuples of the same items for the same.
@@ -215,7 +215,7 @@ def test_traces_go_with_the_function():
 
     thing = Result()
     gone = weakref.ref(thing)
-    c = mx.compile(lambda a: (a, thing))
+    c = mx.compile(lambda a: (a, thing))  # noqa: F821 (deleted below)
     assert c(mx.array(1))[1] is thing
     del c, thing
     gc.collect()

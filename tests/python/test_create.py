@@ -5,18 +5,47 @@ import numpy as np
 import pytest
 
 NUMBERS = [
-    (True, mx.bool_), (False, mx.bool_), (7, mx.int32), (-(2**31), mx.int32), (2**31, mx.int64),
-    (-(2**40), mx.int64), (2.5, mx.float32), (1 + 2j, mx.complex64), (np.float64(2.5), mx.float32),
-    (np.int8(3), mx.int8), (np.int64(3), mx.int64), (np.bool_(True), mx.bool_),
+    (True, mx.bool_),
+    (False, mx.bool_),
+    (7, mx.int32),
+    (-(2**31), mx.int32),
+    (2**31, mx.int64),
+    (-(2**40), mx.int64),
+    (2.5, mx.float32),
+    (1 + 2j, mx.complex64),
+    (np.float64(2.5), mx.float32),
+    (np.int8(3), mx.int8),
+    (np.int64(3), mx.int64),
+    (np.bool_(True), mx.bool_),
     (np.float16(1.5), mx.float16),
 ]
 LISTS = [
-    ([], mx.float32), ([True, False], mx.bool_), ([True, 2], mx.int32), ([1, 2**31], mx.int64),
-    ([1, 2.5], mx.float32), ([1, 2j], mx.complex64), ([[1, 2], [3, 4]], mx.int32),
-    (((1, 2), (3, 4)), mx.int32), ([[]], mx.float32), ([[[1.5]]], mx.float32),
+    ([], mx.float32),
+    ([True, False], mx.bool_),
+    ([True, 2], mx.int32),
+    ([1, 2**31], mx.int64),
+    ([1, 2.5], mx.float32),
+    ([1, 2j], mx.complex64),
+    ([[1, 2], [3, 4]], mx.int32),
+    (((1, 2), (3, 4)), mx.int32),
+    ([[]], mx.float32),
+    ([[[1.5]]], mx.float32),
 ]
-DTYPES = [mx.bool_, mx.uint8, mx.uint16, mx.uint32, mx.uint64, mx.int8, mx.int16, mx.int32, mx.int64,
-          mx.float16, mx.float32, mx.bfloat16, mx.complex64]
+DTYPES = [
+    mx.bool_,
+    mx.uint8,
+    mx.uint16,
+    mx.uint32,
+    mx.uint64,
+    mx.int8,
+    mx.int16,
+    mx.int32,
+    mx.int64,
+    mx.float16,
+    mx.float32,
+    mx.bfloat16,
+    mx.complex64,
+]
 
 
 @pytest.mark.parametrize("value, dtype", NUMBERS)
@@ -66,7 +95,9 @@ def test_arrays_of_arrays():
     assert mx.array(a, mx.int32).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("dtype", ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "c8"])
+@pytest.mark.parametrize(
+    "dtype", ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "c8"]
+)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2), (2, 0, 3)])
 def test_numpy(dtype, shape):
     n = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
@@ -144,7 +175,11 @@ def test_ranges():
     assert mx.arange(3, dtype=mx.uint8).dtype == mx.uint8
     assert mx.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert mx.linspace(0, 1, 4, endpoint=False).tolist() == [0, 0.25, 0.5, 0.75]
-    for wrong in (lambda: mx.arange("a"), lambda: mx.arange(start=1, step=2), lambda: mx.arange(None, 3)):
+    for wrong in (
+        lambda: mx.arange("a"),
+        lambda: mx.arange(start=1, step=2),
+        lambda: mx.arange(None, 3),
+    ):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(ValueError, match="bool"):

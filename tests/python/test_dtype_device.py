@@ -7,8 +7,22 @@ import threading
 import mlx.core as mx
 import pytest
 
-NAMES = ["bool_", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
-         "float32", "float64", "bfloat16", "complex64"]
+NAMES = [
+    "bool_",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "complex64",
+]
 
 
 @pytest.mark.parametrize("i", range(len(NAMES)))
@@ -44,7 +58,9 @@ def test_categories():
     assert mx.issubdtype(mx.bool_, mx.generic) and not mx.issubdtype(mx.bool_, mx.number)
     assert mx.issubdtype(mx.bfloat16, mx.floating) and not mx.issubdtype(mx.complex64, mx.floating)
     assert not mx.issubdtype(mx.floating, mx.float32) and mx.issubdtype(mx.float32, mx.float32)
-    assert repr(mx.floating) == "DtypeCategory.floating" and mx.DtypeCategory.floating is mx.floating
+    assert (
+        repr(mx.floating) == "DtypeCategory.floating" and mx.DtypeCategory.floating is mx.floating
+    )
     assert mx.isdtype(mx.int8, "integral") and mx.isdtype(mx.int8, (mx.int16, "signed integer"))
     assert not mx.isdtype(mx.bool_, "numeric") and mx.isdtype(mx.bool_, "bool")
     for wrong in ("x", 1, ("x",)):
@@ -54,7 +70,14 @@ def test_categories():
 
 def test_limits():
     f = mx.finfo(mx.float16)
-    assert (f.bits, f.max, f.min, f.eps, f.smallest_normal, f.dtype) == (16, 65504, -65504, 2**-10, 2**-14, mx.float16)
+    assert (f.bits, f.max, f.min, f.eps, f.smallest_normal, f.dtype) == (
+        16,
+        65504,
+        -65504,
+        2**-10,
+        2**-14,
+        mx.float16,
+    )
     assert mx.finfo(mx.complex64).dtype == mx.float32 and mx.finfo(mx.float64).eps == 2**-52
     assert repr(mx.finfo(mx.float32)) == "finfo(min=-3.40282e+38, max=3.40282e+38, dtype=float32)"
     i = mx.iinfo(mx.int8)
@@ -76,8 +99,15 @@ def test_devices():
     mx.set_default_device(mx.cpu)
     assert mx.default_device() == mx.cpu
     mx.set_default_device(before)
-    for call in (mx.set_default_device, mx.default_stream, mx.new_stream, mx.is_available, mx.device_count,
-                 mx.Device, mx.stream):
+    for call in (
+        mx.set_default_device,
+        mx.default_stream,
+        mx.new_stream,
+        mx.is_available,
+        mx.device_count,
+        mx.Device,
+        mx.stream,
+    ):
         with pytest.raises(TypeError):
             call("cpu")
 

@@ -1,4 +1,4 @@
-"""Memory of others that becomes arrays, arrays that others read: buffers, NumPy, DLPack, pickles."""
+"""Memory that becomes arrays, arrays that others read: buffers, NumPy, DLPack, pickles."""
 
 import array as stdlib_array
 import copy
@@ -49,7 +49,12 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_numpy_in_and_out(dtype, layout):
     source = LAYOUTS[layout](some(dtype))
-    for ours in (mx.array(source), mx.asarray(source), mx.from_dlpack(source), mx.array(memoryview(source))):
+    for ours in (
+        mx.array(source),
+        mx.asarray(source),
+        mx.from_dlpack(source),
+        mx.array(memoryview(source)),
+    ):
         assert ours.dtype == getattr(mx, dtype if dtype != "bool" else "bool_")
         assert tuple(ours.shape) == source.shape
         by_dlpack = [np.from_dlpack(ours)] if exchanges(dtype) else []
@@ -60,7 +65,12 @@ def test_numpy_in_and_out(dtype, layout):
 
 def test_strides_stay_where_that_is_cheap():
     source = np.arange(24, dtype=np.float32).reshape(4, 6)
-    for view in (source.T, source[:, ::2], np.broadcast_to(source[:1], (3, 6)), source.astype(np.int16).T):
+    for view in (
+        source.T,
+        source[:, ::2],
+        np.broadcast_to(source[:1], (3, 6)),
+        source.astype(np.int16).T,
+    ):
         assert memoryview(mx.array(view)).strides == view.strides
     assert memoryview(mx.array(source[:, :1])).strides == (4, 4)
 
@@ -69,7 +79,11 @@ def test_strides_stay_where_that_is_cheap():
 @pytest.mark.parametrize("wanted", [None, *DTYPES, "float64", "bfloat16"])
 def test_doubles(source, wanted):
     values = np.array([0, 1, 2.75, 100, 3.14159265358979]).astype(source)
-    ours = mx.array(values) if wanted is None else mx.array(values, dtype=getattr(mx, wanted.replace("bool", "bool_")))
+    ours = (
+        mx.array(values)
+        if wanted is None
+        else mx.array(values, dtype=getattr(mx, wanted.replace("bool", "bool_")))
+    )
     own = {"float64": "float32", "complex128": "complex64"}[source]
     assert str(ours.dtype) == f"mlx.core.{wanted or own}"
     if source == "float64" and wanted != "bfloat16":
@@ -84,23 +98,43 @@ def test_large_ints_of_doubles():
     values = np.array([2.0**53, -(2.0**62), 2.0**40 + 1])
     assert mx.array(values, dtype=mx.int64).tolist() == [2**53, -(2**62), 2**40 + 1]
     assert mx.array(np.array([2.0**63]), dtype=mx.uint64).tolist() == [2**63]
-    assert mx.array(np.array([np.inf, -np.inf, np.nan, 1e300])).tolist()[:2] == [float("inf"), float("-inf")]
+    assert mx.array(np.array([np.inf, -np.inf, np.nan, 1e300])).tolist()[:2] == [
+        float("inf"),
+        float("-inf"),
+    ]
 
 
 def test_other_buffers():
     assert mx.array(b"abc").tolist() == [97, 98, 99]
     assert mx.array(bytearray(b"abc")).dtype == mx.uint8
-    for code, dtype in zip("bBhHiIlLqQfd", "int8 uint8 int16 uint16 int32 uint32 int64 uint64 int64 uint64 float32 float32".split()):
+    for code, dtype in zip(
+        "bBhHiIlLqQfd",
+        "int8 uint8 int16 uint16 int32 uint32 int64 uint64 int64 uint64 float32 float32".split(),
+    ):
         ours = mx.array(stdlib_array.array(code, [1, 2, 3]))
         assert str(ours.dtype) == f"mlx.core.{dtype}" and ours.tolist() == [1, 2, 3]
     assert mx.array((ctypes.c_int16 * 3)(1, 2, 3)).tolist() == [1, 2, 3]
     assert mx.array(memoryview(b"abcdef").cast("B", (2, 3)))[1].tolist() == [100, 101, 102]
-    assert mx.array(np.frombuffer(b"\0" + np.float32(1.5).tobytes(), np.uint8)[1:].view(np.float32)).item() == 1.5
-    assert mx.array(np.frombuffer(b"\0" + np.float64(1.5).tobytes(), np.uint8)[1:].view(np.float64)).item() == 1.5
+    assert (
+        mx.array(
+            np.frombuffer(b"\0" + np.float32(1.5).tobytes(), np.uint8)[1:].view(np.float32)
+        ).item()
+        == 1.5
+    )
+    assert (
+        mx.array(
+            np.frombuffer(b"\0" + np.float64(1.5).tobytes(), np.uint8)[1:].view(np.float64)
+        ).item()
+        == 1.5
+    )
     field = np.zeros(3, dtype=[("a", "i2"), ("b", "f4")])
     field["b"] = [1, 2, 3]
     assert mx.array(field["b"]).tolist() == [1, 2, 3]
-    for value, dtype in ((np.float32(1.5), mx.float32), (np.int64(5), mx.int64), (np.bool_(True), mx.bool_)):
+    for value, dtype in (
+        (np.float32(1.5), mx.float32),
+        (np.int64(5), mx.int64),
+        (np.bool_(True), mx.bool_),
+    ):
         assert mx.array(value).dtype == dtype and mx.array(value).item() == value
 
 
@@ -112,8 +146,14 @@ def test_copies_are_copies():
 
 
 def test_refusals():
-    for bad in (np.array(["a"]), np.array([None]), np.array([1], dtype=">i4"), np.array([1], np.longdouble),
-                stdlib_array.array("u", "ab"), np.zeros(2, dtype="i4,i4")):
+    for bad in (
+        np.array(["a"]),
+        np.array([None]),
+        np.array([1], dtype=">i4"),
+        np.array([1], np.longdouble),
+        stdlib_array.array("u", "ab"),
+        np.zeros(2, dtype="i4,i4"),
+    ):
         with pytest.raises(RuntimeError):
             mx.array(bad)
     for bad in (np.arange(3)[::-1], np.arange(6).reshape(2, 3)[:, ::-1]):
@@ -175,7 +215,12 @@ def test_bfloat16_of_other_packages():
 def test_buffers_out():
     ours = mx.array(np.arange(24, dtype=np.int16).reshape(2, 3, 4))
     view = memoryview(ours)
-    assert (view.format, view.shape, view.strides, view.readonly) == ("h", (2, 3, 4), (24, 8, 2), False)
+    assert (view.format, view.shape, view.strides, view.readonly) == (
+        "h",
+        (2, 3, 4),
+        (24, 8, 2),
+        False,
+    )
     assert memoryview(ours.T).strides == (2, 8, 24)
     assert memoryview(ours[::-1]).strides == (-24, 8, 2)
     assert bytes(ours[:, 1, ::2]) == bytes(np.array(ours)[:, 1, ::2])
@@ -254,8 +299,13 @@ def test_capsules():
     ours = mx.array([[1, 2], [3, 4]])
     assert "dltensor_versioned" in repr(ours.__dlpack__(max_version=(1, 0)))
     assert "versioned" not in repr(ours.__dlpack__(max_version=(0, 8)))
-    for keywords in ({}, {"max_version": (1, 1)}, {"copy": True}, {"max_version": (1, 0), "copy": True, "stream": 1},
-                     {"dl_device": (1, 0)}):
+    for keywords in (
+        {},
+        {"max_version": (1, 1)},
+        {"copy": True},
+        {"max_version": (1, 0), "copy": True, "stream": 1},
+        {"dl_device": (1, 0)},
+    ):
         capsule = ours.T.__dlpack__(**keywords)
         assert mx.from_dlpack(capsule).tolist() == [[1, 3], [2, 4]]
         with pytest.raises(ValueError):
@@ -290,27 +340,57 @@ def test_copies_of_capsules():
 
 def test_foreign_capsules():
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    new.restype, new.argtypes = ctypes.py_object, (
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+    )
 
     class Tensor(ctypes.Structure):
-        _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("id", ctypes.c_int32),
-                    ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                    ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
-                    ("offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32),
+            ("id", ctypes.c_int32),
+            ("ndim", ctypes.c_int32),
+            ("code", ctypes.c_uint8),
+            ("bits", ctypes.c_uint8),
+            ("lanes", ctypes.c_uint16),
+            ("shape", ctypes.c_void_p),
+            ("strides", ctypes.c_void_p),
+            ("offset", ctypes.c_uint64),
+            ("context", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p),
+        ]
 
     data, shape = (ctypes.c_int32 * 6)(*range(6)), (ctypes.c_int64 * 2)(2, 2)
 
     def capsule(**changes):
-        fields = dict(data=ctypes.addressof(data), device=1, ndim=2, code=0, bits=32, lanes=1,
-                      shape=ctypes.addressof(shape), offset=8)
+        fields = {
+            "data": ctypes.addressof(data),
+            "device": 1,
+            "ndim": 2,
+            "code": 0,
+            "bits": 32,
+            "lanes": 1,
+            "shape": ctypes.addressof(shape),
+            "offset": 8,
+        }
         tensor = Tensor(**(fields | changes))
         keep.append(tensor)
         return new(ctypes.addressof(tensor), b"dltensor", None)
 
     keep = []
     assert mx.from_dlpack(capsule()).tolist() == [[2, 3], [4, 5]]  # no strides: rows
-    for changes in ({"device": 2}, {"device": 8}, {"device": 99}, {"bits": 16, "code": 5}, {"lanes": 4},
-                    {"code": 7}, {"ndim": 65}, {"ndim": -1}):
+    for changes in (
+        {"device": 2},
+        {"device": 8},
+        {"device": 99},
+        {"bits": 16, "code": 5},
+        {"lanes": 4},
+        {"code": 7},
+        {"ndim": 65},
+        {"ndim": -1},
+    ):
         with pytest.raises(ValueError):
             mx.from_dlpack(capsule(**changes))
     with pytest.raises(ValueError):
@@ -349,7 +429,15 @@ def test_pickles(dtype):
 
 
 def test_bad_pickles():
-    for state in (5, (), (np.zeros(2),), (np.zeros(2), 99), (np.zeros(2), -1), (None, 3), (np.zeros(2), "x")):
+    for state in (
+        5,
+        (),
+        (np.zeros(2),),
+        (np.zeros(2), 99),
+        (np.zeros(2), -1),
+        (None, 3),
+        (np.zeros(2), "x"),
+    ):
         with pytest.raises((ValueError, TypeError)):
             mx.array([1]).__setstate__(state)
 
@@ -371,7 +459,9 @@ def test_memory_stays():
     before = mx.get_active_memory()
     for _ in range(300):
         ours = mx.array(np.ones((16, 16)))
-        np.asarray(ours), memoryview(ours.T), ours.__dlpack__(), mx.from_dlpack(ours.__dlpack__(copy=True))
+        np.asarray(ours), memoryview(ours.T), ours.__dlpack__(), mx.from_dlpack(
+            ours.__dlpack__(copy=True)
+        )
         np.from_dlpack(ours), pickle.loads(pickle.dumps(ours)), mx.array(np.ones((16, 16)).T)
     del ours
     gc.collect()
@@ -405,8 +495,14 @@ def test_an_object_changes_while_others_read_it():
             if len(set(seen)) != 1:
                 wrong.append(seen)
 
-    ways = (lambda a: a.tolist(), lambda a: memoryview(a).tolist(), lambda a: np.asarray(a).tolist(),
-            lambda a: [a[0].item()], lambda a: np.from_dlpack(a).tolist(), lambda a: [str(a[3])])
+    ways = (
+        lambda a: a.tolist(),
+        lambda a: memoryview(a).tolist(),
+        lambda a: np.asarray(a).tolist(),
+        lambda a: [a[0].item()],
+        lambda a: np.from_dlpack(a).tolist(),
+        lambda a: [str(a[3])],
+    )
     threads = [threading.Thread(target=read, args=(how,)) for how in ways]
     for t in threads:
         t.start()

@@ -11,7 +11,16 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("device")
 
-EXPECTED = (ValueError, TypeError, IndexError, KeyError, OverflowError, BufferError, RuntimeError, AttributeError)
+EXPECTED = (
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    BufferError,
+    RuntimeError,
+    AttributeError,
+)
 BOUNDS = [None, None, 0, 1, -1, 2, -3, 100, -100, 2**31 - 1, -(2**31)]
 LISTS = [[0, 1], [0], [[0], [1]], [True, False], [1.5], [], [-1, 2]]
 
@@ -58,7 +67,11 @@ def anything(array, depth=0):
         lambda: array,
         lambda: [array, array],
         lambda: mx.zeros((random.randint(0, 3), random.randint(0, 3))),
-        lambda: tuple(anything(array, depth + 1) for _ in range(random.randint(0, 4))) if depth < 2 else (),
+        lambda: (
+            tuple(anything(array, depth + 1) for _ in range(random.randint(0, 4)))
+            if depth < 2
+            else ()
+        ),
     ]
     return random.choice(makers)()
 
@@ -83,8 +96,10 @@ def test_anything(seed):
     random.seed(seed)
     results = 0
     for _ in range(1500):
-        array = mx.zeros(random.choice([(), (2,), (2, 3), (3, 2, 2), (0, 3)]),
-                         dtype=random.choice([mx.float32, mx.int8, mx.bool_, mx.complex64, mx.float16]))
+        array = mx.zeros(
+            random.choice([(), (2,), (2, 3), (3, 2, 2), (0, 3)]),
+            dtype=random.choice([mx.float32, mx.int8, mx.bool_, mx.complex64, mx.float16]),
+        )
         try:
             made = act(array)
             if isinstance(made, mx.array):
@@ -109,7 +124,9 @@ a[mx.array([True] * 64)] = 4.0
 mx.eval(a[i], a[:, i, None], a.at[i].add(1.0), a)
 """
     env = os.environ | {"MLX_VK_STATS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     counts = [line.split() for line in done.stderr.splitlines()]
     dispatches = [int(words[0]) for words in counts if words[1:] == ["dispatches"]]
     assert dispatches and dispatches[0] >= 7

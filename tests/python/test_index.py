@@ -64,7 +64,10 @@ def test_mixtures_read_and_write(first):
         array = mx.array(source)
         same(array[as_mlx(index)], expected)
         # Where a place is named twice, all its values are the same.
-        values = -1 - np.arange(SHAPE[-1], dtype=np.int32)[-expected.shape[-1] if expected.ndim else -1 :]
+        values = (
+            -1
+            - np.arange(SHAPE[-1], dtype=np.int32)[-expected.shape[-1] if expected.ndim else -1 :]
+        )
         values = values[:1] if not expected.ndim or expected.shape[-1] != SHAPE[-1] else values
         source[index] = values
         array[as_mlx(index)] = mx.array(values)
@@ -189,8 +192,15 @@ def test_bool_arrays_are_not_read():
 
 def test_bad_values():
     array = mx.zeros((2, 3), dtype=mx.uint8)
-    for value, error in [([1, 2, 3], ValueError), ("x", ValueError), (None, TypeError), (300, ValueError),
-                         (-1, ValueError), (mx.zeros((2,)), ValueError), (mx.zeros((2, 3)), ValueError)]:
+    for value, error in [
+        ([1, 2, 3], ValueError),
+        ("x", ValueError),
+        (None, TypeError),
+        (300, ValueError),
+        (-1, ValueError),
+        (mx.zeros((2,)), ValueError),
+        (mx.zeros((2, 3)), ValueError),
+    ]:
         with pytest.raises(error):
             array[0] = value
     with pytest.raises(ValueError):
@@ -238,7 +248,9 @@ def test_numbers_are_weak():
     assert whole.dtype == mx.float32
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "uint64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "int64", "uint64", "float16", "float32", "complex64"]
+)
 def test_dtypes(dtype):
     source = numbers((4, 6)).astype(dtype)
     index = np.array([2, 0])
@@ -255,7 +267,13 @@ def test_views_of_views():
     for view in (lambda a: a[::-1, 2:, :], lambda a: a.T, lambda a: a[1:5, ::-2].T):
         ours, theirs = view(mx.array(source)), view(source)
         index = np.array([1, 0, 2])
-        for key in (index, (slice(1, None), index), (slice(None), 1), (..., slice(None, None, -1)), (0, index)):
+        for key in (
+            index,
+            (slice(1, None), index),
+            (slice(None), 1),
+            (..., slice(None, None, -1)),
+            (0, index),
+        ):
             same(ours[as_mlx(key)], theirs[key])
             expected, array = theirs.copy(), view(mx.array(source))
             expected[key] = -1
@@ -279,7 +297,12 @@ def test_masks():
     expected = source.copy()
     expected[places] = np.arange(6) + 100
     same(array, expected)
-    for mask, changed in ((True, True), (False, False), ([True, True, False, False], True), (rows, True)):
+    for mask, changed in (
+        (True, True),
+        (False, False),
+        ([True, True, False, False], True),
+        (rows, True),
+    ):
         array = mx.array(source)
         array[mask] = -1
         assert (array.sum().item() != source.sum()) == changed
@@ -302,8 +325,19 @@ def test_at(way):
     function, value = WAYS[way]
     source = numbers((4, 3, 5), np.float32)
     index = np.array([1, 0, 1])
-    keys = [0, slice(1, 3), (slice(None), 1), (0, slice(None, None, -1)), index, (slice(1, 3), index),
-            (index, index), (index, None, 0), ..., None, (None, 2)]
+    keys = [
+        0,
+        slice(1, 3),
+        (slice(None), 1),
+        (0, slice(None, None, -1)),
+        index,
+        (slice(1, 3), index),
+        (index, index),
+        (index, None, 0),
+        ...,
+        None,
+        (None, 2),
+    ]
     for key in keys:
         expected = source.copy()
         if key is None:
@@ -387,13 +421,21 @@ class Failing:
 
 
 def test_arrays_may_change_under_a_subscript():
-    for make in (lambda m: m, lambda m: slice(m, None), lambda m: (0, m), lambda m: (m, slice(m, None, m), m),
-                 lambda m: (mx.array([0]), m), lambda m: (m, mx.array([1]))):
+    for make in (
+        lambda m: m,
+        lambda m: slice(m, None),
+        lambda m: (0, m),
+        lambda m: (m, slice(m, None, m), m),
+        lambda m: (mx.array([0]), m),
+        lambda m: (m, mx.array([1])),
+    ):
         for value in (0, 1, 5):
             array = mx.zeros((4, 4, 4))
-            for act in (lambda: array[make(Meddler(array, value))],
-                        lambda: array.__setitem__(make(Meddler(array, value)), 1),
-                        lambda: array.at[make(Meddler(array, value))].add(1)):
+            for act in (
+                lambda: array[make(Meddler(array, value))],
+                lambda: array.__setitem__(make(Meddler(array, value)), 1),
+                lambda: array.at[make(Meddler(array, value))].add(1),
+            ):
                 try:
                     act()
                 except (ValueError, IndexError):
@@ -414,8 +456,14 @@ def test_exceptions_of_subscripts_come_out():
 
 def test_arrays_without_value():
     empty = mx.array.__new__(mx.array)
-    for act in (lambda: empty[0], lambda: empty.__setitem__(0, 1), lambda: empty.at, lambda: iter(empty),
-                lambda: len(empty), lambda: mx.zeros((2,))[empty]):
+    for act in (
+        lambda: empty[0],
+        lambda: empty.__setitem__(0, 1),
+        lambda: empty.at,
+        lambda: iter(empty),
+        lambda: len(empty),
+        lambda: mx.zeros((2,))[empty],
+    ):
         with pytest.raises((ValueError, TypeError)):
             act()
 

@@ -7,7 +7,17 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-DTYPES = ["bool_", "uint8", "int16", "uint32", "int64", "float16", "float32", "bfloat16", "complex64"]
+DTYPES = [
+    "bool_",
+    "uint8",
+    "int16",
+    "uint32",
+    "int64",
+    "float16",
+    "float32",
+    "bfloat16",
+    "complex64",
+]
 
 
 def array(name):
@@ -48,7 +58,9 @@ def test_loading_is_lazy(tmp_path):
 # ---- npz ----
 
 
-@pytest.mark.parametrize("save, numpy_save", [(mx.savez, np.savez), (mx.savez_compressed, np.savez_compressed)])
+@pytest.mark.parametrize(
+    "save, numpy_save", [(mx.savez, np.savez), (mx.savez_compressed, np.savez_compressed)]
+)
 def test_npz(device, tmp_path, save, numpy_save):
     a, b = mx.ones((2, 3)), mx.arange(1000)
     save(str(tmp_path / "z"), a, b, named=b)
@@ -84,7 +96,12 @@ def test_safetensors(device, tmp_path, name):
 def test_gguf(tmp_path):
     path = str(tmp_path / "g.gguf")
     arrays = {"a": mx.arange(6, dtype=mx.float32).reshape(2, 3), "h": mx.ones(32, mx.float16)}
-    metadata = {"text": "é", "list": ["a", "b"], "number": mx.array(3), "vector": mx.array([1.0, 2.0])}
+    metadata = {
+        "text": "é",
+        "list": ["a", "b"],
+        "number": mx.array(3),
+        "vector": mx.array([1.0, 2.0]),
+    }
     mx.save_gguf(path, arrays, metadata)
     got, meta = mx.load(path, return_metadata=True)
     assert all(same(got[k], arrays[k]) for k in arrays)
@@ -99,7 +116,10 @@ def test_gguf(tmp_path):
 
 def test_file_objects(device, tmp_path):
     a = array("float32")
-    for save, form in ((mx.save, "npy"), (lambda f, x: mx.save_safetensors(f, {"x": x}), "safetensors")):
+    for save, form in (
+        (mx.save, "npy"),
+        (lambda f, x: mx.save_safetensors(f, {"x": x}), "safetensors"),
+    ):
         memory = io.BytesIO()
         save(memory, a)
         memory.seek(0)

@@ -6,21 +6,54 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-          operator.pow, operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge]
+BINARY = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.lt,
+    operator.le,
+    operator.eq,
+    operator.ne,
+    operator.gt,
+    operator.ge,
+]
 BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
-IN_PLACE = [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
-            operator.imod, operator.ipow]
+IN_PLACE = [
+    operator.iadd,
+    operator.isub,
+    operator.imul,
+    operator.itruediv,
+    operator.ifloordiv,
+    operator.imod,
+    operator.ipow,
+]
 
 # dtype of the array, number, dtype of the result
 WEAK = [
-    (mx.bool_, True, mx.bool_), (mx.bool_, 1, mx.int32), (mx.bool_, 1.5, mx.float32),
-    (mx.uint8, 200, mx.uint8), (mx.uint8, True, mx.uint8), (mx.int8, 2.5, mx.float32),
-    (mx.int32, 2, mx.int32), (mx.int64, 2**40, mx.int64), (mx.int64, 2.5, mx.float32),
-    (mx.uint64, 2, mx.uint64), (mx.float16, 2, mx.float16), (mx.float16, 1e10, mx.float16),
-    (mx.bfloat16, 2.5, mx.bfloat16), (mx.float32, 2**40, mx.float32), (mx.float32, 1j, mx.complex64),
-    (mx.float16, 1j, mx.complex64), (mx.complex64, 2.5, mx.complex64), (mx.int8, np.int64(2), mx.int8),
-    (mx.int8, np.float32(2.5), mx.int8), (mx.float32, np.float64(2), mx.float32),
+    (mx.bool_, True, mx.bool_),
+    (mx.bool_, 1, mx.int32),
+    (mx.bool_, 1.5, mx.float32),
+    (mx.uint8, 200, mx.uint8),
+    (mx.uint8, True, mx.uint8),
+    (mx.int8, 2.5, mx.float32),
+    (mx.int32, 2, mx.int32),
+    (mx.int64, 2**40, mx.int64),
+    (mx.int64, 2.5, mx.float32),
+    (mx.uint64, 2, mx.uint64),
+    (mx.float16, 2, mx.float16),
+    (mx.float16, 1e10, mx.float16),
+    (mx.bfloat16, 2.5, mx.bfloat16),
+    (mx.float32, 2**40, mx.float32),
+    (mx.float32, 1j, mx.complex64),
+    (mx.float16, 1j, mx.complex64),
+    (mx.complex64, 2.5, mx.complex64),
+    (mx.int8, np.int64(2), mx.int8),
+    (mx.int8, np.float32(2.5), mx.int8),
+    (mx.float32, np.float64(2), mx.float32),
     (mx.int32, np.array([2.7, 3.2]), mx.int32),
 ]
 
@@ -41,8 +74,10 @@ def test_numbers_alone():
     assert mx.add(1j, 2).item() == 2 + 1j
 
 
-@pytest.mark.parametrize("dtype, number", [(mx.int8, 128), (mx.int8, -129), (mx.uint8, -1),
-                                           (mx.uint16, 65536), (mx.int32, 2**33)])
+@pytest.mark.parametrize(
+    "dtype, number",
+    [(mx.int8, 128), (mx.int8, -129), (mx.uint8, -1), (mx.uint16, 65536), (mx.int32, 2**33)],
+)
 def test_numbers_that_do_not_fit(dtype, number):
     with pytest.raises(ValueError, match=f"Converting {number} to .* overflow"):
         mx.array([1], dtype) + number

@@ -124,7 +124,11 @@ def test_clear_streams(device):
 
 def test_transforms_in_many_threads(device):
     x = mx.array([1.0, 2.0, 3.0])
-    work = [mx.grad(lambda a: (a * a).sum()), mx.compile(lambda a: a * a + 1), mx.vmap(lambda a: a * a)]
+    work = [
+        mx.grad(lambda a: (a * a).sum()),
+        mx.compile(lambda a: a * a + 1),
+        mx.vmap(lambda a: a * a),
+    ]
     expected = [f(x).tolist() for f in work]
     wrong = []
 
@@ -178,7 +182,10 @@ HEAVY = """
 def run(device, code, timeout=120, **kwargs):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(HEAVY) + textwrap.dedent(code), device],
-        timeout=timeout, capture_output=True, text=True, **kwargs,
+        timeout=timeout,
+        capture_output=True,
+        text=True,
+        **kwargs,
     )
 
 
@@ -230,9 +237,15 @@ def test_interrupt_in_a_long_evaluation(device):
 
 def test_interrupt_ends_the_process(device):
     p = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(HEAVY)
-         + "print('go', flush=True)\nwhile True: mx.eval(work(2))", device],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(HEAVY) + "print('go', flush=True)\nwhile True: mx.eval(work(2))",
+            device,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert p.stdout.readline() == "go\n"
     time.sleep(0.2)

@@ -46,7 +46,10 @@ def test_gradients_come_in_the_containers_of_the_arguments():
 
 def test_argnums_and_argnames():
     x, y = mx.array(2.0), mx.array(5.0)
-    f = lambda a, b: a * b
+
+    def f(a, b):
+        return a * b
+
     assert mx.grad(f, argnums=1)(x, y).item() == 2
     assert [g.item() for g in mx.grad(f, argnums=(1, 0))(x, y)] == [5, 2]
     none, named = mx.grad(f, argnames="b")(x, b=y)
@@ -198,8 +201,9 @@ def test_vmap_over_axes_and_trees(device):
     near(mx.vmap(lambda a: a.sum())(x), [3, 12])
     near(mx.vmap(lambda a: a.sum(), in_axes=1)(x), [3, 5, 7])
     near(mx.vmap(lambda a, b: a + b, in_axes=(0, None))(x, x[0]), np.array(x) + np.array(x[0]))
-    out = mx.vmap(lambda t: {"a": t["x"], "b": [t["x"].sum()]}, in_axes={"x": -1},
-                  out_axes={"a": 1, "b": 0})({"x": x})
+    out = mx.vmap(
+        lambda t: {"a": t["x"], "b": [t["x"].sum()]}, in_axes={"x": -1}, out_axes={"a": 1, "b": 0}
+    )({"x": x})
     near(out["a"], np.array(x))
     near(out["b"][0], [3, 5, 7])
 
@@ -265,7 +269,7 @@ def test_custom_rules(device):
 
     @f.vjp
     def f_vjp(primals, cotangent, output):
-        x, y = primals
+        _x, _y = primals
         return cotangent * 10, cotangent * 20
 
     @f.jvp

@@ -9,8 +9,16 @@ import pytest
 
 
 def test_item():
-    for value, dtype in [(True, mx.bool_), (3, mx.uint8), (-3, mx.int64), (2**63, mx.uint64),
-                         (1.5, mx.float16), (-0.25, mx.bfloat16), (1.5, mx.float64), (1 - 2j, mx.complex64)]:
+    for value, dtype in [
+        (True, mx.bool_),
+        (3, mx.uint8),
+        (-3, mx.int64),
+        (2**63, mx.uint64),
+        (1.5, mx.float16),
+        (-0.25, mx.bfloat16),
+        (1.5, mx.float64),
+        (1 - 2j, mx.complex64),
+    ]:
         a = mx.array([[0]], dtype) + mx.array(value if value != 2**63 else 2**62, dtype)
         a = a + a if value == 2**63 else a
         assert a.item() == value and type(a.item()) is type(value)
@@ -18,7 +26,7 @@ def test_item():
         mx.ones((2,)).item()
 
 
-@pytest.mark.parametrize("bits", [0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x3c00, 0x7bff, 0xfc00])
+@pytest.mark.parametrize("bits", [0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x3C00, 0x7BFF, 0xFC00])
 def test_halves_bit_by_bit(bits):
     want = np.array([bits], np.uint16).view(np.float16)[0]
     got = mx.array([bits], mx.uint16).view(mx.float16).item()
@@ -52,7 +60,10 @@ def test_texts():
     assert repr(mx.array([1 + 2j, 0 - 1.5j])) == "array([1+2j, 0-1.5j], dtype=complex64)"
     assert repr(mx.arange(8)) == "array([0, 1, 2, ..., 5, 6, 7], dtype=int32)"
     assert repr(mx.array([])) == "array([], dtype=float32)"
-    assert f"{mx.array(2.5):.2f} {mx.array(3)} {mx.array([1, 2])}" == "2.50 3 array([1, 2], dtype=int32)"
+    assert (
+        f"{mx.array(2.5):.2f} {mx.array(3)} {mx.array([1, 2])}"
+        == "2.50 3 array([1, 2], dtype=int32)"
+    )
     with pytest.raises(TypeError, match="format"):
         format(mx.ones((2,)), ".2f")
 
@@ -108,8 +119,17 @@ def test_subclasses():
 
 def test_what_was_not_initialized():
     a = mx.array.__new__(mx.array)
-    for use in (lambda: a + 1, lambda: 1 + a, lambda: a.shape, lambda: mx.exp(a), lambda: a.sum(),
-                lambda: -a, lambda: len(a), lambda: a.item(), lambda: a.tolist()):
+    for use in (
+        lambda: a + 1,
+        lambda: 1 + a,
+        lambda: a.shape,
+        lambda: mx.exp(a),
+        lambda: a.sum(),
+        lambda: -a,
+        lambda: len(a),
+        lambda: a.item(),
+        lambda: a.tolist(),
+    ):
         with pytest.raises((TypeError, ValueError)):
             use()
     assert "not initialized" in repr(a)
