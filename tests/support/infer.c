@@ -5,8 +5,8 @@
 
 #include "graph/op_call.h"
 
-/* Room for any params struct: the longest has 32 records of three words. */
-#define WORDS_MAX 128
+/* Room for any params struct: a convolution has five words for each axis. */
+#define WORDS_MAX (8 + 5 * (SHP_MAX + 1))
 #define INPUTS_MAX 8
 
 static char text[1024];
