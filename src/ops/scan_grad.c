@@ -339,6 +339,28 @@ out:
     return err;
 }
 
+/* Each cotangent goes to the element that is the extreme there. */
+static enum err vjp_extreme(struct arr **out, const struct vjp_call *c)
+{
+    const struct scan_params *p = params_of(&c->f);
+    struct ops_scatter_axis v = { .axis = p->axis, .kind = UPDATE_SUM };
+    struct arr *at = NULL, *t = arr_ref(c->cotan[0]), *zeros = NULL;
+    enum err err;
+
+    TRY(owners(&at, &c->f, c->out[0]));
+    if (!p->inclusive)
+        STEP(t, moved(&next, t, p->axis, p->reverse, c->f.strm));
+    TRY(ops_fill_like(&zeros, c->f.in[0], 0, dtype_of(t), c->f.strm));
+    v.indices = at;
+    v.updates = t;
+    err = ops_scatter_axis(out, zeros, &v, c->f.strm);
+out:
+    arr_unref(&at);
+    arr_unref(&t);
+    arr_unref(&zeros);
+    return err;
+}
+
 static enum err jvp_extreme(struct arr **out, const struct jvp_call *c)
 {
     const struct scan_params *p = params_of(&c->f);
@@ -368,7 +390,7 @@ static enum err vjp_of_kind(struct arr **out, const struct vjp_call *c)
     case SCAN_LOGADDEXP:
         return vjp_logaddexp(out, c);
     default:
-        return op_no_rule(c->f.op, "vjp");
+        return vjp_extreme(out, c);
     }
 }
 

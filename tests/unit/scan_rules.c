@@ -14,7 +14,6 @@
 #define CURVED .grads = 1, .is_smooth = true, .is_curved = true
 /* Hardly ever near each other. */
 #define APART .grads = 1, .is_curved = true, .low = -100, .high = 100
-#define EXTREME APART, .no_vjp = true
 
 static const struct rule_subject subjects[] = {
     SCAN("cumsum", SUM, F, (2, 3, 4), 1, false, true, LINEAR),
@@ -29,10 +28,10 @@ static const struct rule_subject subjects[] = {
     SCAN("logcumsumexp from the end", LOGADDEXP, F, (2, 3, 2), 0, true, true, CURVED),
     SCAN("logcumsumexp of complex", LOGADDEXP, C, (1, 4), 0, false, true, .grads = 1,
          .is_curved = true),
-    SCAN("cummax", MAX, F, (2, 3, 5), 1, false, true, EXTREME),
-    SCAN("cummax from the end", MAX, F, (2, 5, 2), 0, true, true, EXTREME),
-    SCAN("cummin", MIN, F, (2, 3, 5), 1, false, true, EXTREME),
-    SCAN("cummin from the end", MIN, F, (1, 6), 0, true, true, EXTREME),
+    SCAN("cummax", MAX, F, (2, 3, 5), 1, false, true, APART),
+    SCAN("cummax from the end", MAX, F, (2, 5, 2), 0, true, true, APART),
+    SCAN("cummin", MIN, F, (2, 3, 5), 1, false, true, APART),
+    SCAN("cummin from the end", MIN, F, (1, 6), 0, true, true, APART),
     SCAN("scan of nothing", PROD, F, (2, 0, 3), 0, false, true, LINEAR),
 
     NODE("sort", SORT, F, DIMS(2, 3, 5), PARAMS(axis, { 1 }), APART),
@@ -65,6 +64,10 @@ struct convention {
     {                                                                                              \
         1, 2, 3, 4, 5                                                                              \
     }
+#define TIES                                                                                       \
+    {                                                                                              \
+        3, 3, 1, 5, 5                                                                              \
+    }
 #define OF_SCAN(kind, reverse, inclusive)                                                          \
     OP_SCAN, PARAMS(scan, { SCAN_##kind, 0, reverse, inclusive })
 
@@ -92,6 +95,10 @@ static const struct convention conventions[] = {
       { 24, 24, 4, 0 } },
     { OF_SCAN(LOGADDEXP, false, true), 2, { -INFINITY, 1 }, ONES, { 0, 1 }, COUNT, { 0, 2 } },
     { OF_SCAN(LOGADDEXP, false, false), 2, { 1, 2 }, { 5, 7 }, { 7, 0 }, COUNT, { 0, 1 } },
+    { OF_SCAN(MAX, false, true), 5, TIES, ONES, { 1, 2, 0, 1, 1 }, COUNT, { 1, 2, 2, 4, 5 } },
+    { OF_SCAN(MAX, false, false), 5, TIES, ONES, { 1, 2, 0, 1, 0 }, COUNT, { 0, 1, 2, 2, 4 } },
+    { OF_SCAN(MAX, true, true), 5, TIES, ONES, { 0, 0, 0, 4, 1 }, COUNT, { 4, 4, 4, 4, 5 } },
+    { OF_SCAN(MAX, true, false), 5, TIES, ONES, { 0, 0, 0, 3, 1 }, COUNT, { 4, 4, 4, 5, 0 } },
 };
 
 static struct arr *array(const double *v, int n)

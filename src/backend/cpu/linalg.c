@@ -365,7 +365,8 @@ static void run_range(void *arg, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         for (int k = 0; k < MAX_OUT; k++)
             w.out[k] = t->out_bytes[k] ? t->out[k] + i * t->out_bytes[k] : NULL;
-        blasint info = kinds[t->op].run(&w, j->in + nest_offset(&t->batch, 0, i) * (int64_t)w.item);
+        int64_t offset = nest_offset(&t->batch, 0, i) * (int64_t)w.item;
+        blasint info = kinds[t->op].run(&w, offset ? j->in + offset : j->in); /* NULL: empty */
         if (info)
             atomic_store(&j->info, info);
     }
