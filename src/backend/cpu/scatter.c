@@ -63,9 +63,9 @@ static void put_elements(const struct run *r, const int64_t *place, size_t first
     }
     cpu_kernel fn = cpu_kernels()->op[t->slice.combine][cpu_class_of[to]].fn;
     for (size_t i = 0; i < n; i++) {
-        char *dst = t->out + place[i] * item;
         if (place[i] == NOWHERE)
             continue;
+        char *dst = t->out + place[i] * item;
         if (t->slice.combine)
             fn(dst, dst, src + (int64_t)i * item, NULL, 1);
         else
