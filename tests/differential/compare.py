@@ -17,12 +17,13 @@ import sys
 
 import numpy as np
 
-# Relative and absolute tolerance by dtype; the absolute one counts in units of the largest result.
+# By dtype: relative and absolute tolerance; the absolute one counts in units of the largest result,
+# or of the last number, where operands of about 1 cancel each other.
 TOLERANCE = {
-    "float32": (2e-5, 4e-6),
-    "complex64": (4e-5, 8e-6),
-    "float16": (1e-2, 1e-2),
-    "bfloat16": (4e-2, 4e-2),
+    "float32": (2e-5, 4e-6, 0.05),
+    "complex64": (4e-5, 8e-6, 0.05),
+    "float16": (1e-2, 1e-2, 0.5),
+    "bfloat16": (4e-2, 4e-2, 0.5),
 }
 
 # Where MLX 0.32.4 and we differ on purpose: pattern of function/number/mode, what the difference
@@ -55,14 +56,24 @@ KNOWN = [
         "j",
         "MLX leaves out conjugates in gradients of complex powers and products",
     ),
-    (r"logaddexp/.*/(vjp|jvp)", "e-0", "what is left of two large terms"),
+    (r"logaddexp/.*/(vjp|jvp)", "value", "what is left of two large terms"),
+    (r"hadamard_transform/.*/vjp", "value", "MLX does not transpose the factors of 20 and 28"),
+    (r"linalg.norm/.*", "nan", "the least of no numbers"),
+    (r"fft.irfft/.*/jvp", "instead of", "MLX forgets that an odd size was asked for"),
     (r"addmm/.*/vmap", "a result instead of ValueError", "MLX broadcasts no batch of c"),
     (r"argm(ax|in)/.*", "larger than max_size", "MLX keeps no dimension of a number"),
     (r"diag/.*/jvp", "a result instead of RuntimeError", "MLX has no tangents of scatters"),
     (r"median/.*", "start_axis must be", "MLX has no median over no axes"),
     (r"remainder/.*", r"0, 0\] instead of \[2, 0", "there is no remainder of a division by 0"),
     (r"linalg.*", "not yet supported on the GPU", "LAPACK is the CPU's, and MLX says the same"),
-    (r"topk/.*", "values", "the order of topk's results is not defined"),
+    (r"(max|min)/.*/jvp", "a result instead of ValueError", "MLX looks for the extreme of nothing"),
+    (r"var/.*/jvp", "instead of nan", "tangents of nothing"),
+    (
+        r"fast.layer_norm/.*/vjp",
+        "value 0.0",
+        "MLX leaves the gradient of a bias without rows unset",
+    ),
+    (r"topk/.*", "value", "the order of topk's results is not defined"),
 ]
 
 
@@ -86,11 +97,12 @@ def difference(a, b) -> str | None:
     x, y = values(a), values(b)
     if a[0] not in TOLERANCE:
         return None if np.array_equal(x, y) else f"values: {y.tolist()} instead of {x.tolist()}"
-    relative, absolute = TOLERANCE[a[0]]
+    relative, absolute, least = TOLERANCE[a[0]]
     finite = np.isfinite(x)
     scale = float(np.abs(x[finite]).max()) if finite.any() else 0.0
     with np.errstate(all="ignore"):
-        same = np.isclose(y, x, relative, absolute * min(scale, 1e30), equal_nan=True)
+        scale = min(max(scale, least), 1e30)
+        same = np.isclose(y, x, relative, absolute * scale, equal_nan=True)
     if same.all():
         return None
     at = np.unravel_index(int(np.argmin(same)), same.shape)

@@ -94,7 +94,7 @@ class Draw(random.Random):
                 )
             ]
         if dtype in WHOLE:
-            least = max(0 if dtype[0] == "u" else -20, int(low * 7))
+            least = max(0 if dtype[0] == "u" else -20, int(low * 7), 1 if low > 0 else -20)
             return [self.between(least, max(20, least)) for _ in range(n)]
         return [
             (

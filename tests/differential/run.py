@@ -36,15 +36,15 @@ def drawn(seed: int, name: str, number: int):
     return mode, list(args), dict(kwargs), d
 
 
-def add_batches(args, d: Draw) -> list:
-    """Gives some arrays an axis more, of 3; where it is, for each argument."""
+def add_batches(args, d: Draw, inside: bool) -> list:
+    """Gives some arrays an axis more, of 3, in front or inside; where it is, for each argument."""
     axes = [None] * len(args)
     arrays = [i for i, a in enumerate(args) if isinstance(a, Array)]
     for i in arrays:
         if not d.often(0.75) and i != arrays[0]:
             continue
         a = args[i]
-        at = d.between(0, len(a.shape))
+        at = d.between(0, len(a.shape)) if inside else 0
         shape = (*a.shape[:at], 3, *a.shape[at:])
         args[i] = Array(a.dtype, shape, (a.values * 3)[: 3 * len(a.values)], a.layout)
         axes[i] = at
@@ -66,7 +66,8 @@ def function_of(mx, name: str):
 
 def call(mx, np, name: str, mode: str, args, kwargs, d: Draw) -> list:
     fn = function_of(mx, name)
-    axes = add_batches(args, d) if mode == "vmap" else None
+    # An axis inside of a matrix would give it the same row twice.
+    axes = add_batches(args, d, not name.startswith("linalg")) if mode == "vmap" else None
     places = [i for i, a in enumerate(args) if isinstance(a, Array)]
     if mode in ("vjp", "jvp"):
         places = [i for i in places if args[i].is_float or args[i].dtype == "complex64"]
