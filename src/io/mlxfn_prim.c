@@ -19,7 +19,9 @@
 #define BOOL(field) { .kind = PRIM_BOOL, .at = offsetof(P, field) },
 #define DTYPE(field) { .kind = PRIM_DTYPE, .at = offsetof(P, field) },
 #define ENUM(field, type) { .kind = PRIM_ENUM, .at = offsetof(P, field), .words = &type##_words },
-#define FLAG(field) { .kind = PRIM_FLAG, .at = offsetof(P, field) },
+#define EITHER(field, no, yes)                                                                     \
+    { .kind = PRIM_EITHER, .at = offsetof(P, field), .value = yes, .unset = no },
+#define FLAG(field) EITHER(field, 0, 1)
 #define LETTER(field, no, yes)                                                                     \
     { .kind = PRIM_LETTER, .at = offsetof(P, field), .value = yes, .unset = no },
 #define LIST_OF(n, d, field, bytes)                                                                \
@@ -162,12 +164,13 @@ enum err bytes_put(bytes_out *b, const void *v, size_t n)
 /* What is no number of its own: an int32 in the params. */
 static enum err read_choice(struct bytes_in *b, const struct prim_field *f, int32_t *out)
 {
-    int32_t end = f->kind == PRIM_FLAG ? 2 : f->words->n;
+    int32_t end = f->kind == PRIM_EITHER ? 2 : f->words->n, v;
     enum err err;
 
-    TRY(bytes_get(b, out, sizeof *out));
-    if (*out < 0 || *out >= end)
+    TRY(bytes_get(b, &v, sizeof v));
+    if (v < 0 || v >= end)
         return bytes_fail(b, "a parameter has a value that it cannot have");
+    *out = f->kind == PRIM_ENUM ? v : v ? f->value : f->unset;
 out:
     return err;
 }
@@ -232,7 +235,7 @@ static enum err read_field(struct bytes_in *b, const struct prim_field *first,
     case PRIM_LETTER:
         return read_letter(b, f, i32);
     case PRIM_ENUM:
-    case PRIM_FLAG:
+    case PRIM_EITHER:
         return read_choice(b, f, i32);
     case PRIM_DTYPE:
         TRY(bytes_get_dtype(b, &t));
@@ -365,8 +368,10 @@ static enum err write_field(bytes_out *b, const struct prim_field *f, const char
         return write_letter(b, f, v != 0);
     case PRIM_DTYPE:
         return bytes_put_dtype(b, (enum dtype)v);
+    case PRIM_EITHER:
+        v = v == f->value;
+        return bytes_put(b, &v, sizeof v);
     case PRIM_ENUM:
-    case PRIM_FLAG:
     case PRIM_IS:
         return bytes_put(b, &v, sizeof v);
     default:
@@ -425,7 +430,7 @@ static void put_arg(struct mlxfn_arg *a, const struct prim_field *f, const char 
 {
     static const uint8_t kinds[] = {
         [PRIM_NUMBER] = ARG_INT,   [PRIM_FLOAT] = ARG_FLOAT,   [PRIM_BOOL] = ARG_BOOL,
-        [PRIM_DTYPE] = ARG_DTYPE,  [PRIM_ENUM] = ARG_INT,      [PRIM_FLAG] = ARG_INT,
+        [PRIM_DTYPE] = ARG_DTYPE,  [PRIM_ENUM] = ARG_INT,      [PRIM_EITHER] = ARG_INT,
         [PRIM_LETTER] = ARG_TEXT,  [PRIM_LIST] = ARG_INTS,     [PRIM_IS] = ARG_INT,
         [PRIM_IS_BOOL] = ARG_BOOL, [PRIM_ANY_BOOL] = ARG_BOOL,
     };
@@ -440,6 +445,8 @@ static void put_arg(struct mlxfn_arg *a, const struct prim_field *f, const char 
         a->number = number_at(params + f->at, f->width);
     else
         a->number = is_constant ? f->value : number_at(params + f->at, sizeof(int32_t));
+    if (f->kind == PRIM_EITHER)
+        a->number = a->number == f->value;
     if (f->kind == PRIM_LETTER)
         a->text[0] = a->number ? (char)f->value : f->unset;
 }

@@ -32,7 +32,7 @@ enum prim_kind {
     PRIM_BOOL,
     PRIM_DTYPE,
     PRIM_ENUM,
-    PRIM_FLAG,
+    PRIM_EITHER,
     PRIM_LETTER,
     PRIM_LIST,
     PRIM_IS,
@@ -46,8 +46,8 @@ struct prim_field {
     uint8_t above;        /* of a list: zeros behind each of its numbers in the file */
     uint16_t at;          /* in the params */
     uint16_t count, step; /* of a list: where its length is, and from entry to entry */
-    int32_t value;        /* of a constant; of a letter: what it is where the field is set */
-    char unset;           /* of a letter: what it is else */
+    int32_t value;        /* of a constant; of a letter or one of two: where it is set */
+    char unset;           /* of these: what it is else */
     const struct op_words *words; /* of an enum */
 };
 

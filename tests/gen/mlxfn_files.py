@@ -106,6 +106,13 @@ def reductions(x, b):
             mx.median(x, axis=1)]
 
 
+@function((grid(4, 3), mx.array([2, 0, 2]), grid(3, 3, low=1), mx.array([[1], [0], [2], [1]]), grid(4, 1)))
+def scatters(a, i, u, j, v):
+    return [a.at[i].add(u), a.at[i].maximum(u), a.at[i].minimum(u), a.at[i].multiply(u),
+            a.at[i, mx.array([0, 1, 2])].add(u[0]), mx.put_along_axis(a, j, v, axis=1),
+            mx.vjp(lambda x: mx.take_along_axis(x, j, 1), [a], [v])[1][0]]
+
+
 @function((grid(3, 4), grid(4, 2), grid(3, 2), grid(2, 3, 4), grid(2, 4, 2)))
 def products(a, b, c, batch_a, batch_b):
     lhs, rhs = mx.array([1, 0, 1]), mx.array([0, 0, 1])

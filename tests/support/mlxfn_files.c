@@ -7,10 +7,10 @@
 
 #include "support/data.h"
 
-const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",   "views",
-                                    "moves",        "reductions", "products", "factors",
-                                    "convolutions", "fouriers",   "matrices", "quantized",
-                                    "randoms",      "signatures", "shapeless" };
+const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",     "views",
+                                    "moves",        "reductions", "products",   "factors",
+                                    "convolutions", "scatters",   "fouriers",   "matrices",
+                                    "quantized",    "randoms",    "signatures", "shapeless" };
 const size_t mlxfn_count = ARRAY_LEN(mlxfn_names);
 
 const char *mlxfn_path(const char *name)
