@@ -203,7 +203,7 @@ static enum err add_visit(struct walk *w, struct node *n)
         TRY(strm_here(&w->here, n->strm));
     }
     for (int i = 0; i < n->n_out; i++) /* the flag may be left of a trace that is over */
-        n->out[i].tracer = (n->out[i].tracer && w->is_tracing) || w->retains;
+        arr_set_tracer(&n->out[i], (n->out[i].tracer && w->is_tracing) || w->retains);
     w->is_traced |= n->out[0].tracer;
     n->mark = w->number << 32 | w->seen.n;
     err = VEC_PUSH(&w->seen, (struct visit){ .node = n, .strm = w->here });

@@ -339,7 +339,7 @@ void node_detach(struct node *n)
     op_state_unref(&n->state);
     n->n_in = 0;
     for (int i = 0; i < n->n_out; i++)
-        n->out[i].tracer = false;
+        arr_set_tracer(&n->out[i], false);
     for (int i = 0; i < n_in; i++)
         arr_unref(&n->in[i]);
 }

@@ -134,6 +134,13 @@ uint64_t node_params_hash(const struct node *n);
 /* The parameters as text, then the state. Returns buf. */
 const char *node_params_print(const struct node *n, char *buf, size_t size);
 
+/* Written only where it changes: threads that build on a shared graph read it meanwhile. */
+static inline void arr_set_tracer(struct arr *a, bool tracer)
+{
+    if (a->tracer != tracer)
+        a->tracer = tracer;
+}
+
 struct out_desc {
     struct shp shape;
     enum dtype dtype;

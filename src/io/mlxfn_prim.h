@@ -42,12 +42,12 @@ enum prim_kind {
 
 struct prim_field {
     uint8_t kind;
-    uint8_t width;        /* of a number, or of those of a list */
-    uint8_t above;        /* of a list: zeros behind each of its numbers in the file */
-    uint16_t at;          /* in the params */
-    uint16_t count, step; /* of a list: where its length is, and from entry to entry */
-    int32_t value;        /* of a constant; of a letter or one of two: where it is set */
-    char unset;           /* of these: what it is else */
+    uint8_t width;                /* of a number, or of those of a list */
+    uint8_t above;                /* of a list: zeros behind each of its numbers in the file */
+    uint16_t at;                  /* in the params */
+    uint16_t count, step;         /* of a list: where its length is, and from entry to entry */
+    int32_t value;                /* of a constant; of a letter or one of two: where it is set */
+    char unset;                   /* of these: what it is else */
     const struct op_words *words; /* of an enum */
 };
 
