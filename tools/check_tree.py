@@ -21,6 +21,7 @@ TOP = {
 # Files that are no text.
 BINARIES = (
     "models/*/model.safetensors",
+    "tests/data/differential.json.gz",
     "tests/data/mlxfn/*.mlxfn",
     "tests/data/mlxfn/*.npz",
     "tests/data/tokenizers/*.crc",
