@@ -6,20 +6,14 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 
-static void print_value(enum gate id)
-{
-    if (gate_table[id].kind == GATE_KIND_TEXT)
-        printf("%-10s", gate_text(id) ? gate_text(id) : "-");
-    else
-        printf("%-10" PRId64, gate_int(id));
-}
-
 static void print_values(void)
 {
+    char room[GATE_ROOM];
+
     for (int i = 0; i < GATE_COUNT; i++) {
-        printf("%-34s ", gate_table[i].variable);
-        print_value((enum gate)i);
-        printf(" %s\n", gate_table[i].text);
+        const char *value = gate_format((enum gate)i, room);
+        printf("%-34s %-10s %s\n", gate_table[i].variable, value[0] ? value : "-",
+               gate_table[i].text);
     }
 }
 
@@ -27,7 +21,7 @@ static void print_default(const struct gate_info *g)
 {
     if (g->kind == GATE_KIND_TEXT)
         printf("unset");
-    else if (g->kind == GATE_KIND_BOOL)
+    else if (g->kind == GATE_KIND_BOOL || g->kind == GATE_KIND_FAMILIES)
         printf("%s", g->def ? "on" : "off");
     else
         printf("%" PRId64 " (%" PRId64 " to %" PRId64 ")", g->def, g->min, g->max);
@@ -42,6 +36,11 @@ static void print_markdown(void)
         print_default(&gate_table[i]);
         printf(" | %s |\n", gate_table[i].text);
     }
+    printf("\nFamilies:");
+    for (int i = 0; i < FAMILY_COUNT; i++)
+        printf("%s %s", i ? "," : "", family_names[i]);
+    puts(". `MLX_VK_<FAMILY>_STATS=1` and `MLX_VK_DEBUG_<FAMILY>_REJECT=1` name one of them, too;\n"
+         "`MLX_VK_ALGO_STATS=1` is that of pipelines.");
 }
 
 int cmd_gates(int argc, char **argv)

@@ -2,7 +2,6 @@
 #include "api/handle.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <strings.h>
 
@@ -123,15 +122,12 @@ int mlx_setting_get(mlx_string *value, const char *name)
     struct call c = CALL(value);
     int id = find_gate(&c, name);
     struct text t = { 0 };
+    char room[GATE_ROOM];
 
     if (call_ok(&c) && id < 0)
         return ABSENT;
-    if (call_ok(&c) && gate_table[id].kind == GATE_KIND_TEXT) {
-        const char *text = gate_text((enum gate)id);
-        c.err = text_add(&t, "%s", text ? text : "");
-    } else if (call_ok(&c)) {
-        c.err = text_add(&t, "%" PRId64, gate_int((enum gate)id));
-    }
+    if (call_ok(&c))
+        c.err = text_add(&t, "%s", gate_format((enum gate)id, room));
     if (call_ok(&c))
         c.err = box_set_text(value, t.s.v);
     return CALL_END(&c);

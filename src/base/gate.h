@@ -6,7 +6,17 @@
 
 #include "base/common.h"
 
-enum gate_kind { GATE_KIND_BOOL, GATE_KIND_INT, GATE_KIND_TEXT };
+enum gate_kind { GATE_KIND_BOOL, GATE_KIND_INT, GATE_KIND_TEXT, GATE_KIND_FAMILIES };
+
+/* Bits of a setting of families. */
+enum family {
+#define FAMILY(id) FAMILY_##id,
+#include "backend/vulkan/ops/variant_families.def"
+#undef FAMILY
+    FAMILY_COUNT
+};
+#define FAMILIES_ALL ((2 << FAMILY_COUNT) - 1) /* with a bit for what is of no family */
+extern const char *const family_names[FAMILY_COUNT];
 
 enum gate {
 #define GATE(id, ...) GATE_##id,
@@ -23,8 +33,8 @@ struct gate_info {
 
 extern const struct gate_info gate_table[GATE_COUNT];
 
-/* Value of a BOOL or INT setting. Thread-safety: safe. Inline: settings are asked several times per
- * dispatch. */
+/* Value of a setting that is no TEXT. Thread-safety: safe. Inline: settings are asked several times
+ * per dispatch. */
 extern atomic_bool gate_is_read;
 extern _Atomic int64_t gate_values[GATE_COUNT];
 void gate_read(void);
@@ -40,6 +50,12 @@ static inline bool gate_on(enum gate id)
     return gate_int(id) != 0;
 }
 
+/* Of a setting of families. */
+static inline bool gate_has(enum gate id, enum family family)
+{
+    return gate_int(id) >> family & 1;
+}
+
 /* The same of a setting where others were asked before, as by whoever opened the device. */
 static inline int64_t gate_int_read(enum gate id)
 {
@@ -49,9 +65,13 @@ static inline int64_t gate_int_read(enum gate id)
 /* Value of a TEXT setting, NULL when unset. Borrowed for the life of the process. */
 const char *gate_text(enum gate id);
 
-/* Reads text as the variable of a BOOL or INT setting would be read; NULL gives the default. False
- * if it does not fit, and *value is the default. */
+/* Reads text as the variable of a setting that is no TEXT would be read; NULL gives the default.
+ * False if it does not fit, and *value is the default. */
 bool gate_parse(enum gate id, const char *text, int64_t *value);
+
+/* The value as gate_parse reads it, "" of a TEXT that is unset; in room where it is no TEXT. */
+#define GATE_ROOM 256
+const char *gate_format(enum gate id, char room[GATE_ROOM]);
 
 /* Scoped override: sets a value, cut to the row's range, and returns the previous one. For tests
  * and the command line. */

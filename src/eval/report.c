@@ -11,23 +11,9 @@
 #include "base/times.h"
 #include "plan/rewrite.h"
 
-/* Each prints only the families whose name contains this. */
-static const struct filter {
-    enum gate gate;
-    const char *family;
-} filters[] = {
-    { GATE_VK_QMM_STATS, "QMM" },
-    { GATE_VK_SDPA_STATS, "SDPA" },
-    { GATE_VK_ALGO_STATS, "PIPELINE" },
-};
-
 bool report_is_asked(void)
 {
-    bool is_asked = gate_on(GATE_VK_STATS);
-
-    for (size_t i = 0; i < ARRAY_LEN(filters); i++)
-        is_asked |= gate_on(filters[i].gate);
-    return is_asked;
+    return gate_on(GATE_VK_STATS);
 }
 
 static void print_part(const char *family)
@@ -44,15 +30,15 @@ static void report(void)
 {
     if (process_is_child()) /* what was counted is its parent's */
         return;
-    if (gate_on(GATE_VK_STATS)) {
+    if (gate_int(GATE_VK_STATS) == FAMILIES_ALL) {
         stat_print(stderr);
         rewrite_print(stderr);
         print_part(NULL);
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(filters); i++)
-        if (gate_on(filters[i].gate))
-            print_part(filters[i].family);
+    for (int i = 0; i < FAMILY_COUNT; i++)
+        if (gate_has(GATE_VK_STATS, (enum family)i))
+            print_part(family_names[i]);
 }
 
 void report_register(void)

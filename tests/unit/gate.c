@@ -136,16 +136,82 @@ static void test_texts(void **state)
     assert_true(holds_with(gate_table[GATE_VK_DEVICE].variable, "radv, 2", device_is_radv));
 }
 
-static bool warns_once_about_the_stranger(void)
+static bool has_qmm_and_fft(void)
 {
-    gate_warn_unknown();
-    return warnings == 1 && strstr(last_warning, "MLX_NO_SUCH_SETTING");
+    char room[GATE_ROOM];
+
+    return strcmp(gate_format(GATE_VK_STATS, room), "QMM,FFT") == 0 &&
+           gate_has(GATE_VK_STATS, FAMILY_QMM) && !gate_has(GATE_VK_STATS, FAMILY_CONV) &&
+           warnings == 0;
+}
+
+static bool has_pipelines(void)
+{
+    return gate_int(GATE_VK_STATS) == 1 << FAMILY_PIPELINE && warnings == 0;
+}
+
+static bool has_all(void)
+{
+    return gate_int(GATE_VK_STATS) == FAMILIES_ALL && warnings == 0;
+}
+
+static bool has_none(void)
+{
+    return gate_int(GATE_VK_STATS) == 0 && warnings == 0;
+}
+
+static bool has_none_with_a_warning(void)
+{
+    return gate_int(GATE_VK_STATS) == 0 && warnings == 1;
+}
+
+static bool logs_rejects_of_gather(void)
+{
+    return gate_int(GATE_VK_DEBUG_REJECT) == 1 << FAMILY_GATHER && warnings == 0;
+}
+
+static void test_families(void **state)
+{
+    static const char *const bad[] = { "", "2", "qmm,", ",qmm", "qmm,,fft", "qm", "qmm fft" };
+    const char *variable = gate_table[GATE_VK_STATS].variable;
+
+    (void)state;
+    assert_true(holds_with(NULL, NULL, has_none));
+    assert_true(holds_with(variable, "0", has_none));
+    assert_true(holds_with(variable, "1", has_all));
+    assert_true(holds_with(variable, "fft,QMM", has_qmm_and_fft));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_true(holds_with(variable, bad[i], has_none_with_a_warning));
 }
 
 static bool warns_about_nothing(void)
 {
     gate_warn_unknown();
     return warnings == 0;
+}
+
+static bool warns_about_something(void)
+{
+    gate_warn_unknown();
+    return warnings == 1;
+}
+
+/* Variables that say a part of another. */
+static void test_aliases(void **state)
+{
+    (void)state;
+    assert_true(holds_with("MLX_VK_ALGO_STATS", "1", has_pipelines));
+    assert_true(holds_with("MLX_VK_ALGO_STATS", "0", has_none));
+    assert_true(holds_with("MLX_VK_ALGO_STATS", "some", has_none_with_a_warning));
+    assert_true(holds_with("MLX_VK_DEBUG_GATHER_REJECT", "on", logs_rejects_of_gather));
+    assert_true(holds_with("MLX_VK_DEBUG_GATHER_REJECT", "on", warns_about_nothing));
+    assert_true(holds_with("MLX_VK_DEBUG_BREAD_REJECT", "on", warns_about_something));
+}
+
+static bool warns_once_about_the_stranger(void)
+{
+    gate_warn_unknown();
+    return warnings == 1 && strstr(last_warning, "MLX_NO_SUCH_SETTING");
 }
 
 static void test_unknown_names_are_reported(void **state)
@@ -181,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_bool_words),
         cmocka_unit_test(test_ints_and_their_range),
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_unknown_names_are_reported),
         cmocka_unit_test(test_override_and_restore),
     };

@@ -305,13 +305,13 @@ static void test_rejects_are_logged_once(void **state)
     count_lines_with("REDUCE_ROWS_WIDE refused (switched off): int32");
     run(&sums);
     assert_int_equal(n_lines, 0);
-    gate_set_int(GATE_VK_DEBUG_REDUCE_REJECT, 1);
+    gate_set_int(GATE_VK_DEBUG_REJECT, 1 << FAMILY_REDUCE);
     run(&sums);
     run(&sums);
     assert_int_equal(n_lines, 1);
     run(&smaller);
     assert_int_equal(n_lines, 2);
-    gate_set_int(GATE_VK_DEBUG_REDUCE_REJECT, 0);
+    gate_set_int(GATE_VK_DEBUG_REJECT, 0);
     gate_set_int(GATE_VK_REDUCE_WIDE, old);
 }
 
@@ -361,7 +361,7 @@ static void run_timed(const struct task *t)
 {
     times_reset();
     gate_set_int(GATE_VK_TIMING, 1);
-    gate_set_int(GATE_VK_STATS, 1);
+    gate_set_int(GATE_VK_STATS, FAMILIES_ALL);
     run(t);
     gate_set_int(GATE_VK_STATS, 0);
     gate_set_int(GATE_VK_TIMING, 0);

@@ -13,13 +13,13 @@
 #include "base/log.h"
 
 static const struct variant_row {
-    const char *family, *name;
+    enum family family;
+    const char *name;
     enum gate own; /* GATE_COUNT: none */
-    enum gate log; /* of the family's rejects */
     bool is_last;
 } rows[VARIANT_COUNT] = {
 #define VARIANT_ROW(family, id, own, is_last)                                                      \
-    [VARIANT_##id] = { #family, #id, own, GATE_VK_DEBUG_##family##_REJECT, is_last },
+    [VARIANT_##id] = { FAMILY_##family, #id, own, is_last },
 #define VARIANT_OWN(family, id) VARIANT_ROW(family, id, GATE_VK_##id, false)
 #define VARIANT_SHARED(family, id) VARIANT_ROW(family, id, GATE_COUNT, false)
 #define VARIANT_LAST(family, id) VARIANT_ROW(family, id, GATE_COUNT, true)
@@ -45,7 +45,7 @@ const char *variant_name(enum variant_id id)
 
 const char *variant_family(enum variant_id id)
 {
-    return rows[id].family;
+    return family_names[rows[id].family];
 }
 
 /* ---- rejects in the log ---- */
@@ -82,8 +82,8 @@ static void log_reject(enum variant_id id, enum variant_reason why, const struct
     char line[LINE_MAX_LEN], problem[LINE_MAX_LEN / 2];
 
     p->describe(problem, sizeof problem, p->data);
-    int n = snprintf(line, sizeof line, "%s: %s refused (%s): %s", rows[id].family, rows[id].name,
-                     reason_text[why], problem);
+    int n = snprintf(line, sizeof line, "%s: %s refused (%s): %s", variant_family(id),
+                     rows[id].name, reason_text[why], problem);
     if (is_new(hash_bytes(HASH_SEED, line, MIN((size_t)n, sizeof line - 1)) | 1))
         log_warn("%s", line);
 }
@@ -184,7 +184,7 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
         return true;
     }
     tally_add_step(rejects_of(id, why), 1);
-    if (gate_on(rows[id].log))
+    if (gate_has(GATE_VK_DEBUG_REJECT, rows[id].family))
         log_reject(id, why, p);
     return false;
 }
@@ -216,7 +216,7 @@ bool variant_gives_way(enum variant_id id, enum err err)
     if (id == VARIANT_COUNT || rows[id].is_last || !is_own_failure(err))
         return false;
     if (!atomic_exchange(&has_failed[id], true))
-        log_warn("%s: %s is off from here on: %s", rows[id].family, rows[id].name, err_text());
+        log_warn("%s: %s is off from here on: %s", variant_family(id), rows[id].name, err_text());
     return true;
 }
 
@@ -313,7 +313,7 @@ static void print_hits(FILE *out, enum variant_id id)
 
     if (!variant_hits(id))
         return;
-    fprintf(out, "%12" PRIu64 "  %s: %s taken%s%s\n", variant_hits(id), rows[id].family,
+    fprintf(out, "%12" PRIu64 "  %s: %s taken%s%s\n", variant_hits(id), variant_family(id),
             rows[id].name, names ? ", by " : "", names ? names : "");
     print_shapes(out, id);
 }
@@ -323,15 +323,15 @@ static void print_rejects(FILE *out, enum variant_id id)
     for (int why = 0; why < VARIANT_REASONS; why++) {
         uint64_t n = variant_rejects(id, (enum variant_reason)why);
         if (n)
-            fprintf(out, "%12" PRIu64 "  %s: %s refused: %s\n", n, rows[id].family, rows[id].name,
-                    reason_text[why]);
+            fprintf(out, "%12" PRIu64 "  %s: %s refused: %s\n", n, variant_family(id),
+                    rows[id].name, reason_text[why]);
     }
 }
 
 void variant_print(FILE *out, const char *family)
 {
     for (int i = 0; i < VARIANT_COUNT; i++) {
-        if (family && !strstr(rows[i].family, family))
+        if (family && !strstr(variant_family((enum variant_id)i), family))
             continue;
         print_hits(out, (enum variant_id)i);
         print_rejects(out, (enum variant_id)i);
