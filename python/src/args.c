@@ -72,7 +72,7 @@ static bool bind(struct frame *f, const struct passed *p)
     while (taken < p->n && i < sig->n_pos)
         f->slot[i++] = p->args[taken++];
     f->n_by_position = (uint8_t)i;
-    f->rest = p->args + taken;
+    f->rest = taken ? p->args + taken : p->args; /* NULL without arguments */
     f->n_rest = p->n - taken;
     if (f->n_rest && !sig->rest)
         return count_error(f, p->n);
@@ -151,11 +151,11 @@ bool frame_ints(struct frame *f, struct int_list *out, PyObject *o, const char *
     }
     if (!is_sequence(o))
         return args_type_error(f->sig, name, wanted, o);
-    Py_ssize_t n = PySequence_Size(o);
+    Py_ssize_t n = is_list(o) ? list_size(o) : PySequence_Size(o);
     if (n < 0 || !(v = frame_numbers(f, (size_t)n)))
         return false;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = is_list(o) ? Py_NewRef(list_item(o, i)) : PySequence_GetItem(o, i);
+        PyObject *item = is_list(o) ? list_get(o, i) : PySequence_GetItem(o, i);
         bool ok = item && (is_intlike(item) || args_type_error(f->sig, name, wanted, o)) &&
                   int_from(item, &v[i]);
         Py_XDECREF(item);
@@ -289,14 +289,14 @@ static bool convert_pair(struct frame *f, int i)
     return convert_operand(f, other, want);
 }
 
-/* The items of anything that can be iterated, as a list or tuple; a new reference. */
+/* The items of anything that can be iterated, as a tuple, which nobody changes; a new reference. */
 static PyObject *items_of(const struct frame *f, PyObject *o, const char *name)
 {
     PyObject *items;
 
-    if (is_list(o))
-        return Py_NewRef(o);
-    items = is_array(o) || is_sequence(o) ? PySequence_List(o) : NULL;
+    if (PyList_Check(o))
+        return PyList_AsTuple(o);
+    items = is_array(o) || is_sequence(o) ? PySequence_Tuple(o) : NULL;
     if (!items)
         args_type_error(f->sig, name, "a list of arrays", o);
     return items;
@@ -306,13 +306,13 @@ bool frame_to_arrays(struct frame *f, mlx_vector_array *out, PyObject *o, const 
 {
     PyObject *items = f->n_vecs < FRAME_KEPT ? items_of(f, o, name) : NULL;
     bool ok = items != NULL;
-    Py_ssize_t n = ok ? PySequence_Size(items) : 0;
+    Py_ssize_t n = ok ? PyTuple_Size(items) : 0;
 
     if (!ok)
         return false;
     *out = f->vecs[f->n_vecs++] = mlx_vector_array_new();
     for (Py_ssize_t k = 0; ok && k < n; k++) {
-        PyObject *item = list_item(items, k);
+        PyObject *item = PyTuple_GetItem(items, k);
         mlx_array_place room = { NULL };
         mlx_array a = mlx_array_at(&room);
 

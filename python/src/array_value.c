@@ -241,8 +241,12 @@ PyObject *hand_array_format(struct frame *f)
 {
     PyObject *self = f->slot[0], *spec = f->slot[1], *v, *res;
 
+    if (!PyUnicode_Check(spec)) {
+        args_type_error(f->sig, "format_spec", "a str", spec);
+        return NULL;
+    }
     if (is_array(self) && mlx_array_ndim(array_of(self)) > 0) {
-        if (PyUnicode_Check(spec) && PyUnicode_GetLength(spec) == 0)
+        if (PyUnicode_GetLength(spec) == 0)
             return array_repr(self);
         PyErr_SetString(PyExc_TypeError, "unsupported format string passed to mx.array.__format__");
         return NULL;

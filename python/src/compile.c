@@ -113,11 +113,14 @@ static bool put_tree(struct constants *c, PyObject *o)
         return false;
     if (PyDict_Check(o)) {
         ok = put(c, DICT_MARK, (uint64_t)PyDict_Size(o));
-        while (ok && PyDict_Next(o, &at, &key, &value))
+        while (ok && PyDict_Next(o, &at, &key, &value)) {
+            Py_INCREF(value); /* hashes are computed by callers, too */
             ok = put_hash(c, TEXT_MARK, key) && put_tree(c, value);
+            Py_DECREF(value);
+        }
     } else {
-        ok = put(c, LIST_MARK, (uint64_t)PySequence_Size(o));
-        for (; ok && at < (PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o)); at++)
+        ok = put(c, LIST_MARK, (uint64_t)list_size(o));
+        for (; ok && at < list_size(o); at++)
             ok = put_tree(c, list_item(o, at));
     }
     Py_LeaveRecursiveCall();

@@ -55,10 +55,23 @@ static inline bool is_of(PyObject *o, PyTypeObject *type)
     return Py_TYPE(o) == type || PyType_IsSubtype(Py_TYPE(o), type);
 }
 
-/* A borrowed item of a list or tuple, which o must be. */
+/* A list or tuple, which o must be. Subclasses may say another length than what there is to read.
+ */
+static inline Py_ssize_t list_size(PyObject *o)
+{
+    return PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o);
+}
+
+/* A borrowed item of it; NULL and IndexError if there is none. */
 static inline PyObject *list_item(PyObject *o, Py_ssize_t i)
 {
     return PyList_Check(o) ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+}
+
+/* A new reference to an item, for those who run code of the caller's, which may change the list. */
+static inline PyObject *list_get(PyObject *o, Py_ssize_t i)
+{
+    return Py_XNewRef(list_item(o, i));
 }
 
 static inline bool is_list(PyObject *o)

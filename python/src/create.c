@@ -163,7 +163,7 @@ static bool scan_shape(struct nest *n, PyObject *o)
 {
     *n = (struct nest){ .kind = -1 };
     while (is_list(o)) {
-        Py_ssize_t size = PySequence_Size(o);
+        Py_ssize_t size = list_size(o);
 
         if (n->ndim == DIMS_MAX || size > INT32_MAX)
             return too_deep();
@@ -185,21 +185,21 @@ static bool scan_shape(struct nest *n, PyObject *o)
 
 static bool scan_list(struct nest *n, PyObject *list, int depth)
 {
-    Py_ssize_t size = PySequence_Size(list);
+    Py_ssize_t size = list_size(list);
+    bool ok = true;
 
     if (size != n->shape[depth])
         return ragged();
-    for (Py_ssize_t i = 0; i < size; i++) {
-        PyObject *o = list_item(list, i);
+    for (Py_ssize_t i = 0; ok && i < size; i++) {
+        PyObject *o = list_get(list, i);
+        bool extra = o && is_list(o) && depth + 1 == n->ndim;
 
-        if (o && is_list(o) && depth + 1 == n->ndim) {
+        if (extra)
             PyErr_SetString(PyExc_ValueError, "Initialization encountered extra dimension.");
-            return false;
-        }
-        if (!o || !(is_list(o) ? scan_list(n, o, depth + 1) : scan_leaf(n, o, depth + 1)))
-            return false;
+        ok = o && !extra && (is_list(o) ? scan_list(n, o, depth + 1) : scan_leaf(n, o, depth + 1));
+        Py_XDECREF(o);
     }
-    return true;
+    return ok;
 }
 
 /* Where the numbers of a list go. The dtype is one of those that write_number knows. */
@@ -233,7 +233,7 @@ static void write_number(struct writer *w, const struct number *n)
 
 static bool write_list(struct writer *w, PyObject *list, int depth)
 {
-    Py_ssize_t size = PySequence_Size(list);
+    Py_ssize_t size = list_size(list);
     struct number v;
 
     for (Py_ssize_t i = 0; i < size; i++) {
@@ -297,15 +297,17 @@ static bool numbers_array(mlx_array *res, PyObject *list, const struct nest *n, 
 static bool stack_list(mlx_array *res, PyObject *list, struct want want)
 {
     mlx_vector_array vec = mlx_vector_array_new();
-    Py_ssize_t size = PySequence_Size(list);
+    Py_ssize_t size = list_size(list);
     bool ok = true;
 
     for (Py_ssize_t i = 0; ok && i < size; i++) {
         mlx_array_place room = { NULL };
         mlx_array a = mlx_array_at(&room);
-        PyObject *o = list_item(list, i);
+        PyObject *o = list_get(list, i);
 
-        ok = create_array(&a, o, WANT_ANY) && error_check(mlx_vector_array_append_value(vec, a));
+        ok = o && create_array(&a, o, WANT_ANY) &&
+             error_check(mlx_vector_array_append_value(vec, a));
+        Py_XDECREF(o);
         mlx_array_place_clear(&room);
     }
     ok = ok && error_check(mlx_stack(res, vec, (mlx_stream){ NULL })) &&

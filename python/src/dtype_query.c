@@ -205,9 +205,10 @@ static const struct float_limits *limits_of(PyObject *self)
 
 static PyObject *info_new(PyTypeObject *type, PyObject *args, PyObject *keywords, bool floating)
 {
+    static char *names[] = { "", NULL };
     PyObject *o;
 
-    if (keywords || !PyArg_ParseTuple(args, "O", &o))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, floating ? "O:finfo" : "O:iinfo", names, &o))
         return NULL;
     if (!is_dtype(o)) {
         PyErr_Format(PyExc_TypeError, "A Dtype is wanted, not %s.", error_type_name(o));

@@ -23,7 +23,7 @@ static void inputs_free(struct inputs *in)
 
 static bool add_arrays(mlx_vector_array vec, PyObject *list)
 {
-    for (Py_ssize_t i = 0; i < PySequence_Size(list); i++)
+    for (Py_ssize_t i = 0; i < list_size(list); i++)
         if (!is_array(list_item(list, i)) ||
             !error_check(mlx_vector_array_append_value(vec, array_of(list_item(list, i)))))
             return false;
@@ -70,7 +70,7 @@ static PyObject *outputs_of(PyObject *value)
     if (is_array(value))
         return Py_BuildValue("[O]", value);
     if (is_list(value) && (res = PyList_New(0)))
-        for (Py_ssize_t i = 0; i < PySequence_Size(value); i++)
+        for (Py_ssize_t i = 0; i < list_size(value); i++)
             if (!is_array(list_item(value, i)) || PyList_Append(res, list_item(value, i)) < 0) {
                 Py_CLEAR(res);
                 break;

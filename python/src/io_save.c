@@ -232,7 +232,7 @@ static bool wrong_value(PyObject *key)
 static bool set_texts(mlx_io_gguf g, PyObject *key, PyObject *value)
 {
     mlx_vector_string list = mlx_vector_string_new();
-    Py_ssize_t n = PySequence_Size(value);
+    Py_ssize_t n = list_size(value);
     bool ok = true;
 
     for (Py_ssize_t i = 0; ok && i < n; i++) {

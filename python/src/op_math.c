@@ -199,11 +199,15 @@ PyObject *hand_conv_general(struct frame *f)
         if (!of[k].v)
             of[k] = (struct int_list){ &one, 1 };
     hi = lo;
-    if (padding && is_list(padding) && PySequence_Size(padding) == 2 &&
+    if (padding && is_list(padding) && list_size(padding) == 2 &&
         !is_intlike(list_item(padding, 0))) {
-        if (!frame_ints(f, &lo, list_item(padding, 0), "padding", false) ||
-            !frame_ints(f, &hi, list_item(padding, 1), "padding", false))
-            return NULL;
+        for (int k = 0; k < 2; k++) {
+            PyObject *item = list_get(padding, k);
+            bool ok = item && frame_ints(f, k ? &hi : &lo, item, "padding", false);
+            Py_XDECREF(item);
+            if (!ok)
+                return NULL;
+        }
     } else if (padding) {
         if (!frame_ints(f, &lo, padding, "padding", true))
             return NULL;

@@ -243,8 +243,8 @@ PyObject *hand_pad(struct frame *f)
     mlx_array a = f->v[0].array, value;
     size_t ndim = mlx_array_ndim(a);
     int axes[MAX], low[MAX], high[MAX], pair[2] = { 0, 0 };
-    bool each = is_list(width) && PySequence_Size(width) > 0 && !is_intlike(list_item(width, 0));
-    Py_ssize_t n = each ? PySequence_Size(width) : 1;
+    bool each = is_list(width) && list_size(width) > 0 && !is_intlike(list_item(width, 0));
+    Py_ssize_t n = each ? list_size(width) : 1;
 
     if (n > MAX || ndim > MAX || (each && n != 1 && (size_t)n != ndim)) {
         PyErr_Format(PyExc_ValueError,
@@ -253,8 +253,13 @@ PyObject *hand_pad(struct frame *f)
         return NULL;
     }
     for (size_t i = 0; i < ndim; i++) {
-        if (i < (size_t)n && !pad_pair(f, each ? list_item(width, (Py_ssize_t)i) : width, pair))
-            return NULL;
+        if (i < (size_t)n) {
+            PyObject *item = each ? list_get(width, (Py_ssize_t)i) : Py_NewRef(width);
+            bool ok = item && pad_pair(f, item, pair);
+            Py_XDECREF(item);
+            if (!ok)
+                return NULL;
+        }
         axes[i] = (int)i;
         low[i] = pair[0];
         high[i] = pair[1];

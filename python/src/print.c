@@ -66,9 +66,11 @@ static PyObject *context_make(PyTypeObject *type, int precision)
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
+    static char *names[] = { "", NULL };
     PyObject *options;
 
-    if (keywords || !PyArg_ParseTuple(args, "O!", options_type, &options))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!:_PrintOptionsContext", names, options_type,
+                                     &options))
         return NULL;
     return context_make(type, ((struct options_object *)options)->precision);
 }

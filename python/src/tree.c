@@ -47,7 +47,7 @@ static bool flatten(const struct flattening *f, PyObject *o)
         while (ok && PyDict_Next(o, &at, &key, &value))
             ok = flatten(f, value);
     else
-        for (; ok && at < (PyList_Check(o) ? PyList_Size(o) : PyTuple_Size(o)); at++)
+        for (; ok && at < list_size(o); at++)
             ok = flatten(f, list_item(o, at));
     Py_LeaveRecursiveCall();
     return ok;
@@ -95,10 +95,12 @@ static PyObject *map_dict(PyObject *o, tree_fn *fn, void *data)
 
     while (res && PyDict_Next(o, &at, &key, &value)) {
         Py_INCREF(key);
+        Py_INCREF(value);
         PyObject *item = tree_map(value, fn, data);
         if (!item || PyDict_SetItem(res, key, item) < 0)
             Py_CLEAR(res);
         Py_XDECREF(item);
+        Py_DECREF(value);
         Py_DECREF(key);
     }
     return res;
@@ -108,12 +110,12 @@ static PyObject *map_items(PyObject *o, tree_fn *fn, void *data)
 {
     PyObject *res = PyList_New(0);
 
-    for (Py_ssize_t i = 0; res && i < PySequence_Size(o); i++) {
-        PyObject *from = Py_NewRef(list_item(o, i)), *item = tree_map(from, fn, data);
+    for (Py_ssize_t i = 0; res && i < list_size(o); i++) {
+        PyObject *from = list_get(o, i), *item = from ? tree_map(from, fn, data) : NULL;
         if (!item || PyList_Append(res, item) < 0)
             Py_CLEAR(res);
         Py_XDECREF(item);
-        Py_DECREF(from);
+        Py_XDECREF(from);
     }
     return res;
 }
@@ -374,23 +376,33 @@ static bool not_a_prefix(const char *why)
     return false;
 }
 
-/* What stands for item i of a list or tuple, or for a key, in the prefix; borrowed. */
+/* What stands for item i of a list or tuple, or for a key, in the prefix; a new reference. */
 static PyObject *at_item(PyObject *prefix, Py_ssize_t i)
 {
-    return is_list(prefix) ? list_item(prefix, i) : prefix;
+    return is_list(prefix) ? list_get(prefix, i) : Py_NewRef(prefix);
+}
+
+/* Visits two, which are released, or were not found. */
+static bool visit_owned(PyObject *tree, PyObject *prefix, tree_pair_fn *fn, void *data)
+{
+    bool ok = tree && prefix && tree_visit_pair(tree, prefix, fn, data);
+
+    Py_XDECREF(tree);
+    Py_XDECREF(prefix);
+    return ok;
 }
 
 static bool visit_items(PyObject *tree, PyObject *prefix, tree_pair_fn *fn, void *data)
 {
-    Py_ssize_t n = PySequence_Size(tree);
+    Py_ssize_t n = list_size(tree);
     bool ok = true;
 
     if (is_tree(prefix) && (PyList_Check(prefix) != PyList_Check(tree) || PyDict_Check(prefix)))
         return not_a_prefix("a container of another kind");
-    if (is_list(prefix) && PySequence_Size(prefix) != n)
+    if (is_list(prefix) && list_size(prefix) != n)
         return not_a_prefix("a container of another length");
     for (Py_ssize_t i = 0; ok && i < n; i++)
-        ok = tree_visit_pair(list_item(tree, i), at_item(prefix, i), fn, data);
+        ok = visit_owned(list_get(tree, i), at_item(prefix, i), fn, data);
     return ok;
 }
 
@@ -405,9 +417,13 @@ static bool visit_dict(PyObject *tree, PyObject *prefix, tree_pair_fn *fn, void 
     if (PyDict_Check(prefix) && PyDict_Size(prefix) != PyDict_Size(tree))
         return not_a_prefix("a container of another length");
     while (ok && PyDict_Next(tree, &pos, &key, &value)) {
-        if (PyDict_Check(prefix) && !(at = PyDict_GetItemWithError(prefix, key)))
-            return PyErr_Occurred() ? false : not_a_prefix("a key is missing");
-        ok = tree_visit_pair(value, at, fn, data);
+        Py_INCREF(key);
+        Py_INCREF(value);
+        if (PyDict_Check(prefix) && !(at = PyDict_GetItemWithError(prefix, key)) &&
+            !PyErr_Occurred())
+            not_a_prefix("a key is missing");
+        ok = visit_owned(value, Py_XNewRef(at), fn, data);
+        Py_DECREF(key);
     }
     return ok;
 }

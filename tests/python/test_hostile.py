@@ -110,6 +110,67 @@ def test_anything(seed):
     assert 100 < results < 1400  # of both kinds
 
 
+class Long(list):
+    """Says that it has more items than there are."""
+
+    def __len__(self):
+        return 1000
+
+
+class Emptying:
+    """Empties the list that it is an item of when it is asked for its value."""
+
+    def __init__(self):
+        self.items = [1, self, 2]
+
+    def __index__(self):
+        self.items.clear()
+        return 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda items: mx.zeros((2, 3)).prod(axis=items),
+        lambda items: mx.empty(items),
+        lambda items: mx.pad(mx.zeros((2, 3)), items),
+        lambda items: mx.pad(mx.zeros((2, 3)), [items, items]),
+        lambda items: mx.conv_general(mx.zeros((1, 4, 2)), mx.zeros((1, 2, 2)), padding=items),
+        lambda items: mx.fft.irfft2(mx.zeros((4, 4)), axes=items),
+        lambda items: mx.concatenate(items),
+        lambda items: mx.array(items),
+        lambda items: mx.vmap(mx.exp, in_axes=items)(mx.zeros((2, 3))),
+        lambda items: mx.grad(lambda x: x[0].sum())(items),
+        lambda items: mx.compile(lambda x: x[0])(items),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Long([mx.zeros((2,)), 1]),
+        lambda: Long([0, 1]),
+        lambda: Long(),
+        lambda: Emptying().items,
+    ],
+)
+def test_lists_that_lie(call, make):
+    """What is read is what a list has, whatever it says and whoever changes it meanwhile."""
+    try:
+        mx.eval(call(make()))
+    except EXPECTED:
+        pass
+
+
+def test_wrong_arguments_of_constructors():
+    for kind in (mx.finfo, mx.iinfo, mx._PrintOptionsContext):
+        with pytest.raises(TypeError):
+            kind(x=mx.float32)
+        with pytest.raises(TypeError):
+            kind()
+    with pytest.raises(TypeError, match="format_spec"):
+        mx.array(1).__format__(5)
+
+
 def test_the_gpu_runs():
     """Gathers, scatters and updates of slices are dispatches of the GPU."""
     code = """
