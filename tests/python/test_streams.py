@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -273,3 +274,108 @@ def test_a_forked_child_ends(device):
     """
     done = run(device, code)
     assert (done.returncode, done.stdout) == (0, "7 8\n3\n"), done.stderr
+
+
+def test_shutdown_with_everything_alive(device):
+    """Arrays, streams and functions that outlive the modules, and code that runs among the last."""
+    code = """
+        import atexit, builtins, threading
+        import mlx.nn as nn
+
+        class Late:
+            def __init__(self):
+                self.array = work(1)
+                self.streams = mx.default_stream(mx.cpu), mx.new_stream(mx.default_device())
+            def __del__(self):
+                try:
+                    mx.eval(self.array + 1)
+                    str(self.array), self.array.tolist()
+                except BaseException:
+                    pass
+
+        local = threading.local()
+        local.array = work(1)
+        builtins.kept = Late()            # goes when builtins do
+        sys.kept = [Late(), local]
+        knot = [Late()]
+        knot.append(knot)
+        model = nn.Linear(700, 1)
+        step = nn.value_and_grad(model, lambda m: m(work(1)).sum())
+        compiled = mx.compile(lambda a: step(model)[0] + a)
+        mx.async_eval(compiled(mx.array(1.0)), model.parameters())
+        exporter = mx.exporter('left_open.mlxfn', mx.exp)
+        exporter(mx.array(1.0))
+        rows, at = iter(mx.zeros((3, 3))), mx.zeros((3,)).at[1]
+        context = mx.stream(mx.new_stream(mx.default_device()))
+        context.__enter__()
+        suspended = (mx.eval(work(1)) for _ in range(3))
+        next(suspended)
+        view = memoryview(mx.arange(10))
+        atexit.register(lambda: mx.eval(work(1)))
+
+        def thread():
+            local.array = mx.new_thread_local_stream(mx.default_device()), work(1)
+            ready.set()
+            while True:
+                mx.async_eval([mx.exp(local.array[1]) for _ in range(3)])
+
+        for _ in range(2):
+            ready = threading.Event()
+            threading.Thread(target=thread, daemon=True).start()
+            ready.wait()
+        mx.async_eval(work())
+        print('end')
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(device, code, cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
+    assert "Fatal" not in done.stderr, done.stderr
+
+
+def test_exit_from_a_thread_and_within_a_transform(device):
+    code = """
+        import os, threading
+        def leave(x):
+            if {0}:
+                os._exit(5)
+            sys.exit(5)
+        def inside():
+            try:
+                mx.vmap(mx.grad(lambda x: leave(x)))(mx.ones((3,)))
+            except SystemExit:
+                os._exit(5)
+        mx.async_eval(work())
+        {1}
+        import time
+        time.sleep(60)
+    """
+    for ways in ("False", "inside()"), ("True", "threading.Thread(target=inside).start()"):
+        done = run(device, textwrap.dedent(code).format(*ways))
+        assert done.returncode == 5, done.stderr
+
+
+def test_interrupts_at_any_time(device):
+    """A process that is interrupted again and again goes on, or ends with an exception."""
+    code = """
+        import os, signal, threading, time
+        def interrupt():
+            for _ in range(40):
+                time.sleep(0.02)
+                os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGUSR1)
+        over = []
+        signal.signal(signal.SIGUSR1, lambda *_: over.append(1))
+        threading.Thread(target=interrupt, daemon=True).start()
+        count = 0
+        while not over:
+            try:
+                while not over:
+                    f = mx.compile(lambda x: mx.vmap(mx.grad(lambda y: (y * y).sum()))(x))
+                    mx.eval(f(mx.ones((4, 4))), work(1))
+            except KeyboardInterrupt:
+                count += 1
+        print(count > 0, f(mx.ones((1, 1))).item(), work(1).shape)
+    """
+    done = run(device, code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True 2.0 (700, 700)\n", done.stdout + done.stderr
