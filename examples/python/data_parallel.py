@@ -37,7 +37,7 @@ def main():
         mx.eval(model.parameters(), optimizer.state, value)
 
     # What every process has is the same to the last bit.
-    weight = model.layers[0].weight
+    weight = model.parameters()["layers"][0]["weight"]
     highest, lowest = mx.distributed.all_max(weight), mx.distributed.all_min(weight)
     assert mx.array_equal(highest, lowest), "the models differ"
     value = mx.distributed.all_sum(value) / group.size()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from typing import Any
+from typing import Any, overload
 
 Leaf = Callable[[Any], bool] | None
 
@@ -90,6 +90,21 @@ def _collect(tree: Any, prefix: str, is_leaf: Leaf, found: list[tuple[str, Any]]
         return
     for key, child in entries:
         _collect(child, f"{prefix}.{key}", is_leaf, found)
+
+
+@overload
+def tree_flatten(
+    tree: Any,
+    prefix: str = "",
+    is_leaf: Leaf = None,
+    destination: list[tuple[str, Any]] | None = None,
+) -> list[tuple[str, Any]]: ...
+
+
+@overload
+def tree_flatten(
+    tree: Any, prefix: str = "", is_leaf: Leaf = None, *, destination: dict[str, Any]
+) -> dict[str, Any]: ...
 
 
 def tree_flatten(
