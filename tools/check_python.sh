@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 tools=$1/lint/bin
 [ -e "$1/lint/complete" ] || { echo "no black and ruff in $1/lint" && exit 77; }
 
-folders=(python/mlx examples/python tests/python tests/differential tests/package)
+folders=(bench python/mlx examples/python tests/python tests/differential tests/package)
 format=(--check)
 lint=()
 if [ "${2:-}" = --fix ]; then
