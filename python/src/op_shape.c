@@ -27,6 +27,17 @@ PyObject *hand_array_transpose(struct frame *f)
                          : mlx_transpose_axes(&f->out, a, axes.v, axes.n, f->v[1].stream));
 }
 
+PyObject *hand_matrix_transpose(struct frame *f)
+{
+    mlx_array a = f->v[0].array;
+
+    if (mlx_array_ndim(a) >= 2)
+        FRAME_RETURN(f, mlx_swapaxes(&f->out, a, -1, -2, f->v[1].stream));
+    PyErr_SetString(PyExc_ValueError,
+                    "[matrix_transpose] Input array must have at least 2 dimensions.");
+    return NULL;
+}
+
 PyObject *hand_array_namespace(struct frame *f)
 {
     if (f->given[1]) {

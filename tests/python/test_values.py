@@ -92,8 +92,10 @@ def test_properties():
     assert mx.array([1 + 2j]).real.item() == 1 and mx.array([1 + 2j]).imag.item() == 2
     with pytest.raises(TypeError, match="0-dimensional"):
         len(mx.array(1))
-    with pytest.raises(ValueError):
-        mx.ones((2,)).mT
+    assert mx.matrix_transpose(a).shape == (2, 4, 3)
+    for turn in (lambda x: x.mT, mx.matrix_transpose):
+        with pytest.raises(ValueError, match="at least 2 dimensions"):
+            turn(mx.ones((2,)))
     with pytest.raises(AttributeError):
         a.shape = (1,)
 
