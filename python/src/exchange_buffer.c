@@ -237,12 +237,15 @@ PyObject *hand_array_to_bytes(struct frame *f)
 
 /* ---- NumPy ---- */
 
-/* A view of NumPy on an array. */
+/* A view of NumPy on an array. NumPy does not say why it got no buffer, but asks for the array
+ * again, so that it is given the buffer itself. */
 static PyObject *numpy_view(PyObject *self)
 {
-    PyObject *np = PyImport_ImportModule("numpy");
-    PyObject *res = np ? PyObject_CallMethod(np, "asarray", "O", self) : NULL;
+    PyObject *view = PyMemoryView_FromObject(self);
+    PyObject *np = view ? PyImport_ImportModule("numpy") : NULL;
+    PyObject *res = np ? PyObject_CallMethod(np, "asarray", "O", view) : NULL;
 
+    Py_XDECREF(view);
     Py_XDECREF(np);
     return res;
 }

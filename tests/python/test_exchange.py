@@ -513,3 +513,11 @@ def test_an_object_changes_while_others_read_it():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_numpy_says_why_an_array_has_no_elements():
+    with mx.stream(mx.cpu):
+        failing = mx.quantize(mx.ones((2, 64)).astype(mx.float64))[0]
+    for read in (lambda x: x.__array__(), np.array, memoryview, mx.array.tolist):
+        with pytest.raises(RuntimeError, match="Not supported"):
+            read(failing)
