@@ -6,15 +6,21 @@ static bool fits(const struct out_desc *want, const struct arr *a, bool shapeles
            (shapeless || shp_same_dims(want->shape.d, a->shape, a->ndim));
 }
 
+/* Both are sorted. */
+static bool has_names(const struct signature *s, const struct call_inputs *c)
+{
+    size_t n_named = call_named(c), found = 0;
+
+    for (size_t i = 0; i < n_named && found < s->n_names; i++)
+        if (strcmp(s->names[found], c->named->list.v[i].name) == 0)
+            found++;
+    return found == s->n_names;
+}
+
 bool signature_fits(const struct signature *s, const struct call_inputs *c, bool shapeless)
 {
-    size_t n_named = call_named(c);
-
-    if (s->n_names != n_named || s->n != c->in.n + n_named)
+    if (s->n != c->in.n + call_named(c) || !has_names(s, c))
         return false;
-    for (size_t i = 0; i < n_named; i++)
-        if (strcmp(s->names[i], c->named->list.v[i].name) != 0)
-            return false;
     for (size_t i = 0; i < s->n; i++)
         if (!fits(&s->in[i], call_input(c, i), shapeless))
             return false;

@@ -29,7 +29,9 @@ static inline struct arr *call_input(const struct call_inputs *c, size_t i)
     return i < c->in.n ? c->in.v[i] : c->named->list.v[i - c->in.n].arr;
 }
 
-/* Shapeless: but for the sizes of dimensions. */
+/* Whether the call gives all names, and as many inputs, in the order of their names behind those
+ * without; what has a name in the call may lack one in the signature. Shapeless: but for the sizes
+ * of dimensions. */
 bool signature_fits(const struct signature *s, const struct call_inputs *c, bool shapeless);
 
 /* Lines that say what a function takes, what a call gives it. */

@@ -106,6 +106,41 @@ static void test_function(void **state)
     unlink(FILE_NAME);
 }
 
+/* Arguments that were traced without names may be given with some, which order them. */
+static void test_names_of_a_call_alone(void **state)
+{
+    mlx_array x = vector_of((float[]){ 3, 5 }, 2), y = vector_of((float[]){ 1, 2 }, 2);
+    mlx_closure f = mlx_closure_new_func(combine_into);
+    mlx_vector_array in = list_of(x, y), first = list_of(x, none), out = mlx_vector_array_new();
+    mlx_map_string_to_array named = mlx_map_string_to_array_new();
+    mlx_vector_array nothing = mlx_vector_array_new();
+
+    (void)state;
+    assert_ok(mlx_export_function(FILE_NAME, f, in, false));
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_ok(mlx_map_string_to_array_insert(named, "q", y));
+    assert_ok(mlx_imported_function_apply_kwargs(&out, g, first, named));
+    mlx_array a = first_of(out);
+    assert_floats(a, (float[]){ 7, 12 }, 2);
+    mlx_array_free(a);
+    assert_ok(mlx_map_string_to_array_insert(named, "a", x));
+    assert_ok(mlx_imported_function_apply_kwargs(&out, g, nothing, named));
+    a = first_of(out);
+    assert_floats(a, (float[]){ 7, 12 }, 2);
+    assert_fails(mlx_imported_function_apply_kwargs(&out, g, first, named));
+    mlx_array_free(a);
+    mlx_imported_function_free(g);
+    mlx_map_string_to_array_free(named);
+    mlx_vector_array_free(nothing);
+    mlx_vector_array_free(first);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    unlink(FILE_NAME);
+}
+
 static void test_names(void **state)
 {
     mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), scale = vector_of((float[]){ 1 }, 1);
@@ -373,10 +408,15 @@ static void test_metadata(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_function),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_signatures),     cmocka_unit_test(test_sizes_of_shapeless),
-        cmocka_unit_test(test_text_of_a_file), cmocka_unit_test(test_products_of_shapeless),
-        cmocka_unit_test(test_errors),         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_function),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_signatures),
+        cmocka_unit_test(test_sizes_of_shapeless),
+        cmocka_unit_test(test_text_of_a_file),
+        cmocka_unit_test(test_products_of_shapeless),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_names_of_a_call_alone),
     };
 
     return cmocka_run_group_tests(tests, setup_cpu, NULL);

@@ -38,6 +38,16 @@ def test_arguments_as_list_and_dict(tmp_path):
     assert mx.import_function(path)()[0].item() == 3
 
 
+def test_names_may_be_of_the_call_alone(tmp_path):
+    path, x = str(tmp_path / "f.mlxfn"), mx.array(2.0)
+    mx.export_function(path, lambda a, b: a - b, x, x)
+    f = mx.import_function(path)
+    assert f(mx.array(5.0), z=x)[0].item() == 3 and f(b=mx.array(5.0), c=x)[0].item() == 3
+    mx.export_function(path, lambda *, k: [k], k=x)
+    with pytest.raises(ValueError):
+        mx.import_function(path)(x)
+
+
 def test_exporter_adds_graphs(device, tmp_path):
     path, x = str(tmp_path / "f.mlxfn"), mx.array([1.0])
     with mx.exporter(path, lambda *a, **k: a[0] if len(a) == 1 else a[0] * a[1]) as e:
