@@ -113,7 +113,8 @@ static enum err make_key(struct plan_run *r)
         TRY(VEC_RESERVE(&r->key, (size_t)n->n_in + 3));
         word = r->key.v + r->key.n;
         *word++ = (uint64_t)n->op | (uint64_t)n->out[0].dtype << 16 | (uint64_t)info->held << 24 |
-                  (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32;
+                  (uint64_t)info->fusable << 25 | (uint64_t)n->n_in << 32 |
+                  (uint64_t)n->n_out << 48;
         bool is_product = plan_is_product((enum op_id)n->op);
         if (info->fusable || is_product)
             *word++ = shape_hash(&n->out[0]);

@@ -17,6 +17,16 @@ def test_counters_move_on_the_gpu():
     assert mx.vulkan.is_available() and mx.vulkan.device_info(mx.gpu) == mx.device_info(mx.gpu)
 
 
+def test_plans_tell_how_many_results_there_are():
+    """A graph that differs from the last one in the number of results is not run like that one."""
+    x = mx.array([[float(i)] * 64 for i in range(3)])
+    with mx.stream(mx.gpu):
+        for turned, mode, number in ((False, "affine", 3), (True, "nvfp4", 2), (True, "affine", 3)):
+            parts = mx.quantize(x[:, ::-1] if turned else x[1:], mode=mode)
+            mx.eval(parts[0])
+            assert len([p.tolist() for p in parts]) == number
+
+
 def test_settings():
     name = "MLX_VK_ENABLE_PLAN_CACHE"
     before = mx.vulkan.settings()[name]
