@@ -68,6 +68,26 @@ enum err make_floor_divide(struct prim_call *c)
     return ops_floor_divide(c->result, c->in[0], c->in[1], c->strm);
 }
 
+/* MLX scans bools as they are. */
+enum err make_scan(struct prim_call *c)
+{
+    const struct scan_params *p = &c->params->scan;
+    const struct ops_scan v = {
+        .kind = p->kind, .axis = p->axis, .reverse = p->reverse, .inclusive = p->inclusive
+    };
+
+    if (c->n_in != 1 || c->in[0]->dtype != DT_BOOL)
+        return make_node(c);
+    return ops_scan(c->result, c->in[0], &v, c->strm);
+}
+
+enum err make_search_sorted(struct prim_call *c)
+{
+    const char *side = c->params->search.is_right ? "right" : "left";
+
+    return c->n_in == 2 ? ops_searchsorted(c->result, c->in[0], c->in[1], side, c->strm) : unfit(c);
+}
+
 /* ---- shapes that the inputs say ---- */
 
 /* Of several inputs, the first broadcast to all of them. */
@@ -181,15 +201,42 @@ enum err make_sized(struct prim_call *c)
     return make_node(c);
 }
 
-/* The end may lie beyond that of the axis. */
+/* Files have the ends that the caller of MLX gave, which may count from the end or lie outside, but
+ * the step of a single element as 1: its end tells nothing then. sizes: those of the result in the
+ * file. */
+static enum err clamp_region(struct prim_call *c, struct slice_params *p, const struct shp *sizes)
+{
+    const struct arr *a = c->n_in ? c->in[0] : NULL;
+
+    if (!a || p->n != a->ndim || sizes->ndim != p->n)
+        return unfit(c);
+    for (int i = 0; i < p->n; i++) {
+        int32_t start = p->d[i].start;
+        if (p->d[i].step == 0 || start == INT32_MIN)
+            return unfit(c);
+        bool is_one = sizes->d[i] == 1 && start >= 0 && start < a->shape[i];
+        if (ops_slice_clamp(p, i, a->shape[i]) == 0 && is_one)
+            p->d[i].stop = (p->d[i].start = start) + 1;
+    }
+    return ERR_OK;
+}
+
 enum err make_slice(struct prim_call *c)
 {
-    struct slice_params *p = &c->params->slice;
+    enum err err = clamp_region(c, &c->params->slice, &c->made[0].shape);
 
-    for (int i = 0; i < p->n && c->n_in == 1 && i < c->in[0]->ndim; i++)
-        if (p->d[i].step > 0)
-            p->d[i].stop = MIN(p->d[i].stop, c->in[0]->shape[i]);
-    return make_node(c);
+    return err ? err : make_node(c);
+}
+
+enum err make_slice_update(struct prim_call *c)
+{
+    struct shp sizes;
+
+    if (c->n_in != 2)
+        return unfit(c);
+    arr_shape(&sizes, c->in[1]);
+    enum err err = clamp_region(c, &c->params->slice_update.region, &sizes);
+    return err ? err : make_node(c);
 }
 
 /* ---- inputs that may be there ---- */

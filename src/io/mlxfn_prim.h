@@ -16,10 +16,15 @@ struct elements_params {
     int32_t inverted, dtype;
 };
 
+struct search_params {
+    int32_t is_right;
+};
+
 /* Room for the parameters of any row. */
 union prim_params {
     struct no_params no;
     struct elements_params elements;
+    struct search_params search;
 #define WORDS(...)
 #define PARAMS(name, fields) struct name##_params name;
 #include "graph/op_params.def"
@@ -112,9 +117,12 @@ MAKE(norm);
 MAKE(quantize);
 MAKE(reshape);
 MAKE(rope);
+MAKE(scan);
 MAKE(sdpa);
+MAKE(search_sorted);
 MAKE(sized);
 MAKE(slice);
+MAKE(slice_update);
 MAKE(unflatten);
 
 /* ---- writing ---- */

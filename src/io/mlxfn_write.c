@@ -306,9 +306,24 @@ out:
     return err;
 }
 
+/* In files the place before the first element counts from the end, as ends of MLX's callers do. */
+static const void *params_in_file(union prim_params *room, const struct node *n)
+{
+    struct slice_params *p = n->op == OP_SLICE ? &room->slice : &room->slice_update.region;
+
+    if (n->op != OP_SLICE && n->op != OP_SLICE_UPDATE)
+        return n->params;
+    memcpy(room, n->params, n->params_size);
+    for (int i = 0; i < p->n; i++)
+        if (p->d[i].step < 0 && p->d[i].stop < 0)
+            p->d[i].stop = -n->in[0]->shape[i] - 1;
+    return room;
+}
+
 static enum err put_node(bytes_out *o, const struct body *b, const struct entry *e)
 {
     const struct node *n = e->node;
+    union prim_params room;
     int32_t strm[] = { n->strm->index, (int32_t)n->strm->dev.type, n->strm->dev.index };
     enum err err;
 
@@ -317,7 +332,7 @@ static enum err put_node(bytes_out *o, const struct body *b, const struct entry 
     TRY(put_ids(o, b, (struct arrs){ b->arg.v + e->first_arg, e->n_in }));
     TRY(bytes_put(o, strm, sizeof strm));
     TRY(put_text(o, e->prim->name));
-    TRY(prim_write(o, e->prim, n->params));
+    TRY(prim_write(o, e->prim, params_in_file(&room, n)));
     TRY(put_u64(o, (uint64_t)n->n_out - 1));
     err = n->n_out == 1 ? put_desc(o, &n->out[0]) : put_siblings(o, b, n);
 out:

@@ -173,6 +173,9 @@ MUST_CHECK enum err ops_as_strided(struct arr **out, struct arr *a, const struct
 /* Reshapes to at least n dimensions, 1 to 3. */
 MUST_CHECK enum err ops_atleast_nd(struct arr **out, struct arr *a, int n, struct strm *s);
 
+/* Start, stop and step of dimension i, of size n, from a caller's numbers to those of a node; gives
+ * the number of elements. */
+int32_t ops_slice_clamp(struct slice_params *p, int i, int32_t n);
 struct ops_slice { /* one entry per dimension each */
     struct ints start, stop, step;
 };

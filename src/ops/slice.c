@@ -57,8 +57,7 @@ enum err op_infer_split(struct infer_call *c)
 
 /* ---- slices ---- */
 
-/* Start, stop and step of one dimension of size n, clamped; gives the number of elements. */
-static int32_t clamp_range(struct slice_params *p, int i, int32_t n)
+int32_t ops_slice_clamp(struct slice_params *p, int i, int32_t n)
 {
     int64_t start = p->d[i].start, stop = p->d[i].stop, step = p->d[i].step;
 
@@ -90,7 +89,7 @@ static enum err resolve(struct ops_region *r, const struct arr *a, const char *o
         if (r->p.d[i].step == 0)
             return err_set(ERR_ARG, "[%s] The stride of axis %d is zero.", op, i);
         r->is_whole &= r->p.d[i].step > 0;
-        r->shape.d[i] = clamp_range(&r->p, i, a->shape[i]);
+        r->shape.d[i] = ops_slice_clamp(&r->p, i, a->shape[i]);
         r->is_whole &= r->shape.d[i] == a->shape[i];
     }
     return ERR_OK;

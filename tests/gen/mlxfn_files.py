@@ -95,6 +95,23 @@ def moves(x, at, start):
             mx.roll(x, 1, axis=1)]
 
 
+@function((mx.array([-1.0, 0.5, 0.5, 2]), grid(2, 3), mx.array([[True, True, False], [True, False, True]])))
+def ordered(s, x, b):
+    return [mx.searchsorted(s, x), mx.searchsorted(s, x, side="right"), mx.cumprod(b, 1),
+            mx.cummax(b, 0, reverse=True), mx.cummin(b, 1), mx.cumsum(b, 1, inclusive=False)]
+
+
+@function((grid(4, 6), grid(2, 6)))
+def turned(x, u):
+    flipped, odd = x[::-1, ::-1], x[3:-9:-2, -2:0:-3]
+    one, none = x[2:-9:-3, 1:2], x[1:3:-1]
+    z = mx.array(x)
+    z[::-2] = u
+    w = z.at[1:-5:-1, 5:2:-2].add(2.0)
+    slopes = mx.vjp(lambda a: mx.flip(a, 1)[1:, ::2], [x], [mx.ones((3, 3)) * u[0, 3:]])[1][0]
+    return [flipped, odd, one, none, z, w, slopes]
+
+
 @function((grid(3, 5)[:, ::-1], grid(3, 5) > 0))
 def reductions(x, b):
     return [x.sum(), x.sum(-1), x.sum(0, keepdims=True), x.prod(1), x.min(0), x.max((0, 1)),

@@ -10,7 +10,8 @@
 const char *const mlxfn_names[] = { "unary",        "binary",     "dtypes",     "views",
                                     "moves",        "reductions", "products",   "factors",
                                     "convolutions", "scatters",   "fouriers",   "matrices",
-                                    "quantized",    "randoms",    "signatures", "shapeless" };
+                                    "quantized",    "randoms",    "signatures", "shapeless",
+                                    "turned",       "ordered" };
 const size_t mlxfn_count = ARRAY_LEN(mlxfn_names);
 
 const char *mlxfn_path(const char *name)
