@@ -17,7 +17,8 @@ PUBLIC = "include/mlx/c"
 
 BASE, GRAPH, PLAN, EVAL = "src/base", "src/graph", "src/plan", "src/eval"
 DIST = "src/dist"
-LIBRARY = [BASE, GRAPH, PLAN, EVAL, DIST, "src/ops", "src/io"]
+SPIRV = "src/spirv"
+LIBRARY = [BASE, SPIRV, GRAPH, PLAN, EVAL, DIST, "src/ops", "src/io"]
 LM = ["src/lm", "src/lm/chat", "src/lm/files", "src/lm/model", "src/lm/tokenizer"]
 STR = "src/lm/str.h"
 OPS_DEF = "src/ops/*.def"
@@ -31,11 +32,12 @@ VK_CHECK, VK_KERNELS = VK + "/check", VK + "/kernels"
 ALLOWED = {
     PUBLIC: [],
     BASE: [PLAN + "/*.def", VK_OPS + "/*.def", EVAL + "/report.h"],
-    GRAPH: [BASE, BACKEND_H, OPS_DEF],
+    SPIRV: [BASE],
+    GRAPH: [BASE, SPIRV, BACKEND_H, OPS_DEF],
     PLAN: [BASE, GRAPH, BACKEND_H],
     EVAL: [BASE, GRAPH, PLAN, BACKEND_H],
     DIST: [BASE, GRAPH],
-    "src/ops": [BASE, GRAPH, DIST, EVAL + "/stream.h"],
+    "src/ops": [BASE, SPIRV, GRAPH, DIST, EVAL + "/stream.h", BACKEND_H],
     "src/io": [BASE, GRAPH, EVAL, "src/ops"],
     "src/transforms": [BASE, GRAPH, EVAL, "src/ops", "src/io"],
     "src/lm": LIBRARY + LM,
@@ -49,9 +51,9 @@ ALLOWED = {
     "src/backend/cpu": BACKEND + [DIST],
     "src/backend/null": BACKEND,
     VK: BACKEND + [VK_RT, VK_OPS, VK_CHECK],
-    VK_RT: [BASE, GRAPH, EVAL, BACKEND_H, COMMON, VK_CHECK, VK_OPS + "/variant.h"],
+    VK_RT: [BASE, SPIRV, GRAPH, EVAL, BACKEND_H, COMMON, VK_CHECK, VK_OPS + "/variant.h"],
     VK_JIT: [BASE, GRAPH, PLAN, OPS_DEF, VK_RT, VK_KERNELS],
-    VK_OPS: BACKEND + [VK_RT, VK_JIT, VK_CHECK, VK_KERNELS],
+    VK_OPS: BACKEND + [SPIRV, VK_RT, VK_JIT, VK_CHECK, VK_KERNELS],
     VK_CHECK: [BASE],
     VK_KERNELS: [],
     "cli": LIBRARY + LM + [BACKEND_H, "bench", PUBLIC],
