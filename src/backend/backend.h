@@ -65,6 +65,8 @@ struct be_copy {
 /* What the steps of a run encode, to be encoded again with other memory (eval/recording.h). */
 struct be_recording;
 
+struct kernel_call;
+
 /* Places that leave the run with its results. */
 struct be_kept {
     const uint32_t *place;
@@ -123,6 +125,9 @@ struct be {
     const be_op_fn *families;
     /* By kind of group; a kind without function is never formed. Optional. */
     const be_group_fn *groups;
+    /* Whether the device runs this call of a kernel of the caller's; ERR_UNSUPPORTED and ERR_ARG
+     * name what is wrong. NULL in backends without such kernels. Thread-safety: safe. */
+    enum err (*kernel_check)(const struct kernel_call *k);
     enum err (*copy)(struct strm *s, const struct be_copy *c);
     /* Keeps the buffers alive until the work encoded so far is complete. Takes its own references.
      */

@@ -22,6 +22,7 @@ enum op_family {
 #define COMMON(id, ...) OP_FAMILY_##id,
 #define OWN(id, ...) OP_FAMILY_##id,
 #define CPU_ONLY(id, ...) OP_FAMILY_##id,
+#define GPU_ONLY(id, ...) OP_FAMILY_##id,
 #include "ops/families.def"
     OP_FAMILY_COUNT
 };

@@ -17,6 +17,7 @@ struct infer_call {
     const void *params;
     struct arr *const *in;
     size_t n_in;
+    const struct op_state *state; /* of the node; NULL for most ops */
     size_t n_out;
     struct out_desc *out; /* room for MAX(OP_MAX_OUT, n_in) */
 };

@@ -382,7 +382,7 @@ enum err op_infer_sdpa_vjp(struct infer_call *c)
 {
     const struct sdpa_params *p = c->params;
     struct out_desc one = { 0 };
-    struct infer_call of = { OP_SDPA, p, c->in, c->n_in - 2, 1, &one };
+    struct infer_call of = { OP_SDPA, p, c->in, c->n_in - 2, NULL, 1, &one };
 
     FITS(op_infer_sdpa(&of) == ERR_OK && one.dtype != DT_FLOAT64);
     for (size_t i = c->n_in - 2; i < c->n_in; i++)

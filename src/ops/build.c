@@ -11,6 +11,7 @@ static enum err make(struct arr **outs, struct node_params *p)
     c.params = p->params;
     c.in = p->given ? p->given : p->in;
     c.n_in = p->n_in;
+    c.state = p->state;
     c.n_out = 1;
     c.out = small;
     if (c.n_in > OP_MAX_OUT && !(c.out = mem_alloc_array(c.n_in, sizeof *c.out)))

@@ -675,6 +675,33 @@ MUST_CHECK enum err ops_random_categorical(struct arr **out, struct arr *logits,
 MUST_CHECK enum err ops_random_bernoulli(struct arr **out, struct arr *p, struct ints shape,
                                          struct arr *key, struct strm *s);
 
+/* ---- kernels of callers ---- */
+
+struct spirv_module;
+struct out_desc;
+/* A call of a module (graph/kernel.h) on a GPU stream. */
+struct ops_kernel {
+    struct spirv_module *module;
+    const char *name; /* for statistics and traces */
+    struct arrs in;
+    const struct out_desc *out;
+    size_t n_out;
+    int64_t grid[3];
+    bool in_groups;   /* the grid is of workgroups, else of threads, rounded up to whole ones */
+    int64_t local[3]; /* threads of a workgroup; 0: as the module says */
+    const void *push;
+    size_t push_size;
+    const struct ops_kernel_spec {
+        uint32_t id, value;
+    } * spec;
+    size_t n_spec;
+    const double *init; /* of all outputs; may be NULL */
+    bool keeps_strides; /* inputs are given as they lie, else row-major */
+};
+/* outs: n_out. */
+MUST_CHECK enum err ops_vulkan_kernel(struct arr **outs, const struct ops_kernel *k,
+                                      struct strm *s);
+
 /* ---- between processes ----
  *
  * group NULL: that of all processes. In a group of one what a collective gives is x. */

@@ -244,6 +244,15 @@ static mlx_fast_metal_kernel live_metal_kernel(void)
     return k;
 }
 
+static mlx_fast_vulkan_kernel live_vulkan_kernel(void)
+{
+    mlx_vector_string names = mlx_vector_string_new_value("x");
+    mlx_fast_vulkan_kernel k = mlx_fast_vulkan_kernel_new("k", names, names, "", "", true, false);
+
+    mlx_vector_string_free(names);
+    return k;
+}
+
 static mlx_fast_metal_kernel_config live_metal_config(void)
 {
     mlx_fast_metal_kernel_config config = mlx_fast_metal_kernel_config_new();

@@ -41,6 +41,9 @@ HANDLES = {  # type: (how to free one, how to make a live one)
     "mlx_fast_cuda_kernel_config": ("mlx_fast_cuda_kernel_config_free",
                                     "mlx_fast_cuda_kernel_config_new()"),
     "mlx_fast_metal_kernel": ("mlx_fast_metal_kernel_free", "live_metal_kernel()"),
+    "mlx_fast_vulkan_kernel_config": ("mlx_fast_vulkan_kernel_config_free",
+                                      "mlx_fast_vulkan_kernel_config_new()"),
+    "mlx_fast_vulkan_kernel": ("mlx_fast_vulkan_kernel_free", "live_vulkan_kernel()"),
     "mlx_fast_cuda_kernel": ("mlx_fast_cuda_kernel_free", None),  # there is none
     "mlx_map_string_to_array_iterator": ("mlx_map_string_to_array_iterator_free", None),
     "mlx_map_string_to_string_iterator": ("mlx_map_string_to_string_iterator_free", None),

@@ -253,6 +253,82 @@ int mlx_einsum_path(mlx_vector_int *positions, mlx_vector_int *counts, mlx_strin
 mlx_function_exporter mlx_function_exporter_new_metadata(const char *file, const mlx_closure fun,
                                                          bool shapeless, const char *metadata);
 
+/* ---- kernels of callers: SPIR-V, or GLSL ----
+ *
+ * A kernel is a module of SPIR-V with a compute entry point, or the body of one in GLSL. A call of
+ * it is an op like every other: lazy, on a stream of a GPU, which fails on a CPU. Inputs are only
+ * read; outputs are new arrays, unset unless there is an init value.
+ *
+ * A module finds its arrays as storage buffers of set 0: binding i is array i, inputs first, then
+ * outputs. One that declares no storage buffer is given the arrays' device addresses, 8 bytes each
+ * in the same order, in front of its push constants. What it says about itself (bindings and their
+ * sizes, push constants, workgroups, capabilities) is compared with the call and the device; what
+ * does not fit is an error that names it. Up to 32 arrays, 128 bytes of push constants with
+ * addresses, 32 specialization constants, all of 32 bits. */
+
+typedef struct mlx_fast_vulkan_kernel_config_ {
+    void *ctx;
+} mlx_fast_vulkan_kernel_config;
+
+mlx_fast_vulkan_kernel_config mlx_fast_vulkan_kernel_config_new(void);
+void mlx_fast_vulkan_kernel_config_free(mlx_fast_vulkan_kernel_config cls);
+int mlx_fast_vulkan_kernel_config_add_output_arg(mlx_fast_vulkan_kernel_config cls,
+                                                 const int *shape, size_t size, mlx_dtype dtype);
+/* In threads. Workgroups run as a whole: beyond a grid that is no multiple of their size a module's
+ * threads run nevertheless; those of GLSL do not. */
+int mlx_fast_vulkan_kernel_config_set_grid(mlx_fast_vulkan_kernel_config cls, int grid1, int grid2,
+                                           int grid3);
+/* In workgroups, instead. */
+int mlx_fast_vulkan_kernel_config_set_groups(mlx_fast_vulkan_kernel_config cls, int groups1,
+                                             int groups2, int groups3);
+/* Threads of a workgroup; 0, which is the default, is the module's own number, and 1 in GLSL. A
+ * module takes another one if its size is made of specialization constants. */
+int mlx_fast_vulkan_kernel_config_set_thread_group(mlx_fast_vulkan_kernel_config cls, int thread1,
+                                                   int thread2, int thread3);
+/* All elements of all outputs, before the kernel runs. */
+int mlx_fast_vulkan_kernel_config_set_init_value(mlx_fast_vulkan_kernel_config cls, float value);
+/* The text that GLSL becomes goes to standard output. */
+int mlx_fast_vulkan_kernel_config_set_verbose(mlx_fast_vulkan_kernel_config cls, bool verbose);
+/* All of the module's push constants, behind addresses if it has them; not in GLSL. */
+int mlx_fast_vulkan_kernel_config_set_push_constants(mlx_fast_vulkan_kernel_config cls,
+                                                     const void *data, size_t size);
+/* The 32 bits of one; the others have the module's values. Not in GLSL. */
+int mlx_fast_vulkan_kernel_config_set_specialization(mlx_fast_vulkan_kernel_config cls,
+                                                     uint32_t constant_id, uint32_t bits);
+/* Macros of GLSL: the type that has the elements of that dtype, a number, 0 or 1. */
+int mlx_fast_vulkan_kernel_config_add_template_arg_dtype(mlx_fast_vulkan_kernel_config cls,
+                                                         const char *name, mlx_dtype dtype);
+int mlx_fast_vulkan_kernel_config_add_template_arg_int(mlx_fast_vulkan_kernel_config cls,
+                                                       const char *name, int value);
+int mlx_fast_vulkan_kernel_config_add_template_arg_bool(mlx_fast_vulkan_kernel_config cls,
+                                                        const char *name, bool value);
+
+typedef struct mlx_fast_vulkan_kernel_ {
+    void *ctx;
+} mlx_fast_vulkan_kernel;
+
+/* Of size bytes of SPIR-V, which are copied. Inputs that are not row-major are copied if
+ * ensure_row_contiguous, else given as they lie. name is for statistics and traces. */
+mlx_fast_vulkan_kernel mlx_fast_vulkan_kernel_new_spirv(const char *name, const void *spirv,
+                                                        size_t size, bool ensure_row_contiguous);
+mlx_fast_vulkan_kernel mlx_fast_vulkan_kernel_new_file(const char *name, const char *file,
+                                                       bool ensure_row_contiguous);
+/* Of GLSL: source is the body of a function that runs for each thread, header what stands before
+ * it. Arrays are known by their names and subscripts, as arrays of float16_t, float, int8_t, ...;
+ * bool is uint8_t, bfloat16 uint16_t with its bits, complex64 vec2. atomic_outputs makes outputs
+ * coherent. Calls compile it, once for each set of dtypes, templates and workgroup size, with
+ * libshaderc where that can be opened; without, they fail. */
+mlx_fast_vulkan_kernel mlx_fast_vulkan_kernel_new(const char *name,
+                                                  const mlx_vector_string input_names,
+                                                  const mlx_vector_string output_names,
+                                                  const char *source, const char *header,
+                                                  bool ensure_row_contiguous, bool atomic_outputs);
+void mlx_fast_vulkan_kernel_free(mlx_fast_vulkan_kernel cls);
+int mlx_fast_vulkan_kernel_apply(mlx_vector_array *outputs, mlx_fast_vulkan_kernel cls,
+                                 const mlx_vector_array inputs,
+                                 const mlx_fast_vulkan_kernel_config config,
+                                 const mlx_stream stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include "backend/vulkan/exit_report.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/group.h"
+#include "backend/vulkan/ops/kernel.h"
 #include "backend/vulkan/ops/read_ahead.h"
 #include "backend/vulkan/rt/alloc.h"
 #include "backend/vulkan/rt/device.h"
@@ -23,6 +24,7 @@
 static const be_op_fn families[OP_FAMILY_COUNT] = {
 #define COMMON(id, word) [OP_FAMILY_##id] = be_##word,
 #define OWN(id, word) [OP_FAMILY_##id] = vk_##word,
+#define GPU_ONLY(id, word) [OP_FAMILY_##id] = vk_##word,
 #include "ops/families.def"
 };
 
@@ -125,6 +127,7 @@ const struct be be_vulkan = {
     .elementwise = vk_elementwise,
     .families = families,
     .groups = vk_groups,
+    .kernel_check = vk_kernel_check,
     .copy = vk_copy,
     .hold = vk_strm_hold,
     .step_end = vk_strm_step_end,

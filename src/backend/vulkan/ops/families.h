@@ -9,4 +9,5 @@ enum err vk_elementwise(const struct exec *x);
 enum err vk_copy(struct strm *s, const struct be_copy *c);
 
 #define OWN(id, word) enum err vk_##word(const struct exec *x);
+#define GPU_ONLY(id, word) OWN(id, word)
 #include "ops/families.def"

@@ -290,7 +290,6 @@ static enum err create_device(void)
 {
     static const float priorities[VK_MAX_QUEUES] = { 0 };
     const char *extensions[32];
-    struct vk_features features;
     struct queue_plan plan = { 0 };
     enum err err;
 
@@ -307,10 +306,11 @@ static enum err create_device(void)
     };
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = &features.base,
+        .pNext = &vk_dev.features.base,
         .queueCreateInfoCount = plan.transfer == NO_FAMILY ? 1 : 2,
         .pQueueCreateInfos = queues,
-        .enabledExtensionCount = (uint32_t)vk_phys_enable(&features, extensions, &vk_dev.phys),
+        .enabledExtensionCount =
+            (uint32_t)vk_phys_enable(&vk_dev.features, extensions, &vk_dev.phys),
         .ppEnabledExtensionNames = extensions,
     };
     int64_t begin = clock_ns();

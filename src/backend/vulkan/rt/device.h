@@ -30,6 +30,7 @@ struct vk_dev {
     VkInstance instance;
     VkDevice handle;
     struct vk_phys phys;
+    struct vk_features features; /* those enabled */
     VkPhysicalDeviceMemoryProperties memory;
     struct vk_queue queues[VK_MAX_QUEUES]; /* for streams, all of one family */
     uint32_t n_queues;

@@ -414,7 +414,7 @@ void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d)
         e->bound = pipe->handle;
     }
     if (d->push_size)
-        vk.CmdPushConstants(e->slot->cmd, vk_dev.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+        vk.CmdPushConstants(e->slot->cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             d->push_size, d->push);
     if (e->slot->timing.has_each)
         timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
@@ -439,4 +439,69 @@ enum err vk_enc_dispatch(struct vk_enc *e, struct vk_kernel k, const void *push,
         return vk_record_dispatch(e->recording, &d);
     vk_enc_emit(e, &d);
     return ERR_OK;
+}
+
+/* ---- storage buffers ---- */
+
+/* From its first element on, as far as it reaches. */
+static uint64_t bound_size(const struct arr *a)
+{
+    struct span s = arr_span(a);
+
+    return a->size ? s.lo + s.size - (uint64_t)a->offset : 0;
+}
+
+static enum err record_bound(struct be_recording *r, const struct vk_bound *b, uint32_t n)
+{
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t addr = 0;
+        if (b[i].a->size)
+            TRY(vk_record_addr(r, &addr, b[i].a->buf, b[i].a->offset));
+        TRY(vk_record_bind(r, b[i].binding, addr, bound_size(b[i].a)));
+    }
+out:
+    return err;
+}
+
+static enum err bind_now(struct vk_enc *e, const struct vk_pipe *pipe, const struct vk_bound *b,
+                         uint32_t n)
+{
+    struct vk_binding binding[VK_MAX_BOUND];
+    enum err err = ERR_OK;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct arr *a = b[i].a;
+        struct buf *buf = a->buf;
+        binding[i] = (struct vk_binding){ .binding = b[i].binding };
+        if (!a->size)
+            continue;
+        TRY(vk_enc_resolve(e, &buf));
+        binding[i].buf = buf;
+        binding[i].offset = (uint64_t)a->offset;
+        binding[i].size = bound_size(a);
+    }
+    err = vk_slot_bind(e->slot, pipe, binding, n);
+out:
+    return err;
+}
+
+enum err vk_enc_dispatch_bound(struct vk_enc *e, const struct vk_dispatch *d,
+                               const struct vk_bound *b, uint32_t n)
+{
+    enum err err;
+
+    TRY(check_dispatch(d->push_size, d->grid));
+    if (e->recording) {
+        TRY(record_bound(e->recording, b, n));
+        TRY(vk_record_dispatch(e->recording, d));
+    } else {
+        TRY(bind_now(e, d->kernel.pipe, b, n));
+        vk_enc_emit(e, d);
+    }
+out:
+    if (err)
+        vk_enc_drop(e);
+    return err;
 }

@@ -71,6 +71,17 @@ struct vk_dispatch {
     _Alignas(uint64_t) char push[VK_PUSH_MAX]; /* addresses first */
 };
 
+/* An array as a storage buffer of set 0, whose offset has to be a multiple of
+ * VkPhysicalDeviceLimits.minStorageBufferOffsetAlignment. It is read and written as declared. */
+struct vk_bound {
+    uint32_t binding;
+    const struct arr *a;
+};
+#define VK_MAX_BOUND 32
+/* vk_enc_dispatch with storage buffers; d->kernel.pipe has a layout with these bindings. */
+MUST_CHECK enum err vk_enc_dispatch_bound(struct vk_enc *e, const struct vk_dispatch *d,
+                                          const struct vk_bound *b, uint32_t n);
+
 /* Forgets the reads and writes declared since the last dispatch: there will be none for them. */
 void vk_enc_drop(struct vk_enc *e);
 

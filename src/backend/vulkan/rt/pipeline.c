@@ -74,6 +74,8 @@ static struct entry *find_or_add(const struct vk_pipe_params *p)
     snprintf(e->name, sizeof e->name, "%s", p->name ? p->name : "kernel");
     e->pipe.name = e->name;
     e->pipe.n_addr = p->n_addr;
+    e->pipe.layout = p->form ? p->form->layout : vk_dev.layout;
+    e->pipe.set = p->form ? p->form->set : VK_NULL_HANDLE;
     e->next = *bucket;
     *bucket = e;
     return e;
@@ -91,12 +93,13 @@ static enum err check_subgroup(uint32_t size)
     return err_set(ERR_UNSUPPORTED, "[vulkan] no subgroups of %u on this device", size);
 }
 
-static VkResult create_pipeline(struct entry *e, VkShaderModule module)
+static VkResult create_pipeline(struct entry *e, VkShaderModule module, const struct vk_form *form)
 {
     VkSpecializationMapEntry map[VK_MAX_SPEC];
 
     for (int i = 0; i < e->n_spec; i++)
-        map[i] = (VkSpecializationMapEntry){ .constantID = (uint32_t)i,
+        map[i] = (VkSpecializationMapEntry){ .constantID =
+                                                 form->spec_id ? form->spec_id[i] : (uint32_t)i,
                                              .offset = (uint32_t)i * 4,
                                              .size = 4 };
     VkSpecializationInfo spec = { .mapEntryCount = (uint32_t)e->n_spec,
@@ -113,9 +116,9 @@ static VkResult create_pipeline(struct entry *e, VkShaderModule module)
                    .pNext = e->subgroup_size ? &size : NULL,
                    .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                    .module = module,
-                   .pName = "main",
+                   .pName = form->entry,
                    .pSpecializationInfo = e->n_spec ? &spec : NULL },
-        .layout = vk_dev.layout,
+        .layout = form->layout,
     };
     if (vk_fault_hit(VK_FAULT_PIPELINE))
         return VK_ERROR_INITIALIZATION_FAILED;
@@ -129,13 +132,15 @@ static enum err build(struct entry *e, const struct vk_pipe_params *p)
                                       .codeSize = p->n_words * sizeof *p->words,
                                       .pCode = p->words };
     VkShaderModule module = VK_NULL_HANDLE;
+    struct vk_form own = { .layout = vk_dev.layout, .entry = "main" };
+    const struct vk_form *form = p->form ? p->form : &own;
     int64_t begin = trace_span_begin();
     enum err err;
 
     TRY(vk_dev_check_lost());
     TRY(check_subgroup(p->subgroup_size));
     TRY(vk_check(vk.CreateShaderModule(vk_dev.handle, &info, NULL, &module), e->name));
-    TRY(vk_check(create_pipeline(e, module), e->name));
+    TRY(vk_check(create_pipeline(e, module, form), e->name));
     vk_name(VK_OBJECT_TYPE_PIPELINE, (uint64_t)e->pipe.handle, e->name);
     vk_cache_touch();
     stat_add(STAT_PIPELINE_BUILDS, 1);

@@ -8,8 +8,9 @@
 
 /* What the encoder needs to dispatch: opaque outside pipeline.c and encoder.c. */
 struct vk_pipe;
+struct vk_form;
 
-#define VK_MAX_SPEC 16
+#define VK_MAX_SPEC 32
 
 struct vk_pipe_params {
     const char *name;      /* for debug labels, statistics and traces */
@@ -20,6 +21,7 @@ struct vk_pipe_params {
     int n_spec;
     uint32_t subgroup_size; /* required size, 0 = the driver's choice */
     uint32_t n_addr;        /* device addresses that the push constants begin with; some may be 0 */
+    const struct vk_form *form; /* NULL: that of our kernels; lives as long as the device */
 };
 
 /* Finds or builds. A build holds no lock that other pipelines need. While a recording looks

@@ -230,6 +230,15 @@ void vk_record_read(struct be_recording *r, uint64_t addr, size_t size)
 void vk_record_drop(struct be_recording *r)
 {
     r->access.n = r->first_access;
+    r->bind.n = r->first_bind;
+}
+
+enum err vk_record_bind(struct be_recording *r, uint32_t binding, uint64_t addr, uint64_t size)
+{
+    return VEC_PUSH(&r->bind, (struct vk_recorded_bind){ .binding = binding,
+                                                         .place = size ? target_of(addr) : 0,
+                                                         .offset = size ? offset_of(addr) : 0,
+                                                         .size = size });
 }
 
 /* The recorded ones among n addresses at `data`, whose first is word `first`. */
@@ -255,7 +264,9 @@ enum err vk_record_dispatch(struct be_recording *r, const struct vk_dispatch *d)
     struct vk_recorded new = { .d = *d,
                                .first_reloc = (uint32_t)r->reloc.n,
                                .first_access = r->first_access,
-                               .n_access = (uint32_t)r->access.n - r->first_access };
+                               .n_access = (uint32_t)r->access.n - r->first_access,
+                               .first_bind = r->first_bind,
+                               .n_bind = (uint32_t)r->bind.n - r->first_bind };
     enum err err;
 
     TRY(add_relocs(r, d->push, 0, d->kernel.pipe->n_addr));
@@ -263,6 +274,7 @@ enum err vk_record_dispatch(struct be_recording *r, const struct vk_dispatch *d)
     TRY(VEC_PUSH(&r->dispatch, new));
     r->step[r->open].n++;
     r->first_access = (uint32_t)r->access.n;
+    r->first_bind = (uint32_t)r->bind.n;
 out:
     return err;
 }
@@ -440,6 +452,7 @@ void vk_recording_free(struct be_recording **pr)
     VEC_FINI(&r->dispatch);
     VEC_FINI(&r->reloc);
     VEC_FINI(&r->access);
+    VEC_FINI(&r->bind);
     VEC_FINI(&r->block);
     VEC_FINI(&r->bytes);
     VEC_FINI(&r->place);
@@ -458,6 +471,7 @@ enum err vk_recording_begin(struct be_recording *r, struct strm *strm, size_t st
     r->next_made = 0;
     r->differs = false;
     r->first_access = (uint32_t)r->access.n;
+    r->first_bind = (uint32_t)r->bind.n;
     s->first = (uint32_t)r->dispatch.n;
     s->n = 0;
     if (!r->again) {
@@ -512,7 +526,8 @@ void vk_recorded_set_block(struct be_recording *r, const struct vk_recorded *d, 
 /* Everything but the buffers from outside, which keep their places. */
 static void begin_anew(struct be_recording *r)
 {
-    r->dispatch.n = r->reloc.n = r->access.n = r->block.n = r->bytes.n = r->made.n = 0;
+    r->dispatch.n = r->reloc.n = r->access.n = r->bind.n = r->block.n = 0;
+    r->bytes.n = r->made.n = 0;
     r->place.n = r->n_bound; /* they were named before the first step */
     r->only_looks = false;
     forget_wanted(r);

@@ -36,11 +36,18 @@ struct vk_access {
     bool is_write;
 };
 
-/* A dispatch with its relocations and accesses. */
+/* A storage buffer: bytes of a place; size 0: there are none. */
+struct vk_recorded_bind {
+    uint32_t binding, place;
+    uint64_t offset, size;
+};
+
+/* A dispatch with its relocations, accesses and storage buffers. */
 struct vk_recorded {
     struct vk_dispatch d;
     uint32_t first_reloc, n_reloc;
     uint32_t first_access, n_access;
+    uint32_t first_bind, n_bind;
 };
 
 /* An argument block. It is copied for every run into every command buffer that needs it. */
@@ -79,6 +86,7 @@ struct be_recording {
     VEC(struct vk_recorded) dispatch;
     VEC(struct vk_reloc) reloc;
     VEC(struct vk_access) access;
+    VEC(struct vk_recorded_bind) bind;
     VEC(struct vk_recorded_block) block;
     VEC(char) bytes; /* of blocks */
     VEC(struct vk_place) place;
@@ -105,6 +113,7 @@ struct be_recording {
     bool differs;          /* it does not */
     uint32_t next_made;    /* again: the next of the step's */
     uint32_t first_access; /* of the dispatch that comes next */
+    uint32_t first_bind;   /* likewise */
     uint64_t runs;
 };
 
@@ -121,6 +130,10 @@ MUST_CHECK enum err vk_record_access(struct be_recording *r, uint64_t addr, size
                                      bool is_write, uint32_t group);
 MUST_CHECK enum err vk_record_args(struct be_recording *r, uint64_t *addr, const struct vk_args *a);
 MUST_CHECK enum err vk_record_dispatch(struct be_recording *r, const struct vk_dispatch *d);
+/* A storage buffer of the next dispatch, from a recorded address on; size 0: an array without
+ * elements. */
+MUST_CHECK enum err vk_record_bind(struct be_recording *r, uint32_t binding, uint64_t addr,
+                                   uint64_t size);
 /* A read for which there may be no memory: then closing the recording fails. */
 void vk_record_read(struct be_recording *r, uint64_t addr, size_t size);
 void vk_record_drop(struct be_recording *r);

@@ -97,6 +97,24 @@ out:
     return err;
 }
 
+/* Places keep their offsets in the buffers behind them. */
+static enum err bind(struct be_recording *r, struct vk_enc *e, const struct vk_recorded *d)
+{
+    struct vk_binding b[VK_MAX_BOUND];
+
+    for (uint32_t i = 0; i < d->n_bind; i++) {
+        const struct vk_recorded_bind *k = &r->bind.v[d->first_bind + i];
+        const struct vk_place *p = &r->place.v[k->place];
+        b[i] = (struct vk_binding){ .binding = k->binding };
+        if (!k->size)
+            continue;
+        b[i].buf = p->buf;
+        b[i].offset = p->base - p->buf->addr + k->offset;
+        b[i].size = k->size;
+    }
+    return vk_slot_bind(e->slot, d->d.kernel.pipe, b, d->n_bind);
+}
+
 static enum err run_dispatch(struct be_recording *r, struct strm *s, struct vk_recorded *d,
                              uint32_t group)
 {
@@ -106,6 +124,8 @@ static enum err run_dispatch(struct be_recording *r, struct strm *s, struct vk_r
     TRY(vk_enc_get(&e, s));
     TRY(patch(r, e, d->d.push, r->reloc.v + d->first_reloc, d->n_reloc));
     TRY(declare(r, e, d, group));
+    if (d->n_bind)
+        TRY(bind(r, e, d));
     vk_enc_emit(e, &d->d);
     err = vk_strm_step_end(s);
 out:

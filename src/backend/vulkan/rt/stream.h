@@ -55,6 +55,8 @@ struct vk_slot {
     int held_for;                  /* index of the stream whose work holds them */
     struct vk_buf *args;           /* argument blocks, filled from the front */
     size_t args_used;
+    VEC(VkDescriptorPool) sets; /* for kernels with storage buffers; emptied when it begins anew */
+    size_t set_pool;            /* the one that sets come from */
     struct timing_slot timing;
 };
 
@@ -148,6 +150,18 @@ void vk_enc_declare(struct vk_enc *e, struct hz_range r, bool is_write, uint32_t
 MUST_CHECK enum err vk_enc_put(struct vk_enc *e, uint64_t *addr, const void *data, size_t size);
 /* A number such that it and the n behind it are groups that nobody else uses. */
 uint32_t vk_enc_groups(uint32_t n);
+/* A storage buffer: bytes of buf from offset on; without buf, zeros. */
+struct vk_binding {
+    uint32_t binding;
+    struct buf *buf;
+    uint64_t offset, size;
+};
+/* The next dispatch, of that pipeline, has these (bindings.c). */
+MUST_CHECK enum err vk_slot_bind(struct vk_slot *slot, const struct vk_pipe *pipe,
+                                 const struct vk_binding *b, uint32_t n);
+/* The command buffer begins anew: no set is in use. */
+MUST_CHECK enum err vk_slot_reset_sets(struct vk_slot *slot);
+
 /* The accesses are declared. */
 void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d);
 

@@ -76,6 +76,7 @@ static enum err slot_begin(struct vk_strm *s, struct vk_slot *slot)
 
     TRY(vk_check(vk.ResetFences(vk_dev.handle, 1, &slot->fence), "vkResetFences"));
     TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, slot->pool, 0), "vkResetCommandPool"));
+    TRY(vk_slot_reset_sets(slot));
     TRY(vk_check(vk.BeginCommandBuffer(slot->cmd, &begin), "vkBeginCommandBuffer"));
     timing_begin(&slot->timing, slot->cmd, s->queue);
 out:

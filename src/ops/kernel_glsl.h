@@ -1,0 +1,28 @@
+/* A compute shader around the body of a kernel in GLSL. */
+#pragma once
+
+#include "base/text.h"
+#include "ops/ops.h"
+
+/* A name that the text has instead of a value. */
+struct kernel_macro {
+    char *name;
+    bool is_dtype;
+    int64_t value; /* enum dtype, a number, or 0 and 1 */
+};
+
+struct kernel_glsl {
+    const char *const *in_names, *const *out_names;
+    struct arrs in;
+    const struct out_desc *out;
+    size_t n_out;
+    const char *source, *header;
+    const struct kernel_macro *macro;
+    size_t n_macro;
+    int64_t local[3];
+    bool atomic_outputs; /* coherent */
+};
+
+/* The text, which the caller releases in any case. Its push constants are the grid in threads:
+ * those beyond it do nothing. */
+MUST_CHECK enum err kernel_glsl_text(struct text *out, const struct kernel_glsl *g);
