@@ -19,6 +19,11 @@ struct function_object *function_make(const struct function_kind *kind, PyObject
     return f;
 }
 
+bool function_is(PyObject *o, const struct function_kind *kind)
+{
+    return Py_TYPE(o) == function_type && ((struct function_object *)o)->kind == kind;
+}
+
 bool function_check(PyObject *o, const char *who)
 {
     if (!PyCallable_Check(o))

@@ -30,4 +30,7 @@ struct function_object *function_make(const struct function_kind *kind, PyObject
 /* TypeError unless o can be called. who: "grad". */
 bool function_check(PyObject *o, const char *who);
 
+/* Whether o is a function of that kind. */
+bool function_is(PyObject *o, const struct function_kind *kind);
+
 bool function_init(PyObject *m);
