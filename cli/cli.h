@@ -8,4 +8,5 @@ int cmd_gates(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
+int cmd_kernel(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);

@@ -20,6 +20,7 @@ static const struct command {
     { "ops", cmd_ops, "list the ops and the backends that run them" },
     { "gates", cmd_gates, "list the settings and their values" },
     { "bench", cmd_bench, "measure throughput and latency" },
+    { "kernel", cmd_kernel, "run a compute module of SPIR-V on arrays in files" },
     { "tokenize", cmd_tokenize, "show the token ids of a text, or the text of ids" },
 };
 
