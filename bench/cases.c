@@ -229,6 +229,16 @@ static int build_col_sum(mlx_array *out, const struct bench_state *s)
     return mlx_sum_axis(out, s->in[0], 0, false, s->stream);
 }
 
+static int build_sort_rows(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_sort_axis(out, s->in[0], 1, s->stream);
+}
+
+static int build_cumsum_rows(mlx_array *out, const struct bench_state *s)
+{
+    return mlx_cumsum(out, s->in[0], 1, false, true, s->stream);
+}
+
 static int build_softmax(mlx_array *out, const struct bench_state *s)
 {
     return mlx_softmax_axis(out, s->in[0], -1, true, s->stream);
@@ -288,6 +298,11 @@ static double one_operand(const struct bench_state *s)
     return (double)mlx_array_nbytes(s->in[0]);
 }
 
+static double elements(const struct bench_state *s)
+{
+    return (double)mlx_array_size(s->in[0]);
+}
+
 static double two_operands(const struct bench_state *s)
 {
     return 2.0 * one_operand(s);
@@ -332,6 +347,7 @@ static double real_lines(const struct bench_state *s)
 
 #define TB "TB/s", 1e12
 #define TFLOP "TFLOP/s", 1e12
+#define GELEM "Gelem/s", 1e9
 
 const struct bench_case bench_cases[] = {
     { "copy", "concatenate two halves, f32", setup_vectors, build_copy, two_operands, TB, 4.0 },
@@ -343,6 +359,10 @@ const struct bench_case bench_cases[] = {
     { "row_sum", "sum over rows, f32", setup_square, build_row_sum, one_operand, TB, 3.0 },
     { "col_sum", "sum over columns, f32", setup_square, build_col_sum, one_operand, TB, 3.0 },
     { "softmax", "softmax of rows, f32", setup_square, build_softmax, two_operands, TB, 3.0 },
+    { "sort_rows", "rows in ascending order, f32", setup_square, build_sort_rows, elements, GELEM,
+      8.0 },
+    { "cumsum_rows", "running sums of rows, f32", setup_square, build_cumsum_rows, two_operands, TB,
+      2.0 },
     { "transpose", "transposed copy, f32", setup_square, build_transpose, two_operands, TB, 2.2 },
     { "gather", "rows in another order, f32", setup_rows, build_gather, two_operands, TB, 0 },
     { "gather_rows", "random rows of 1024, bf16", setup_gather_rows, build_gather_rows,

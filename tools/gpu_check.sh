@@ -3,8 +3,10 @@
 # made by pack_gpu.sh. Uses the machine's Vulkan driver; where there is only NVIDIA's driver without
 # an ICD file, writes one. The tests are those of ctest that the file `plan` there names, with the
 # same arguments and settings; what was not run is said at the end.
-# `repeat` is not part of the whole: whether rows of the bench read the same alone and after others.
+# `repeat` is not part of the whole: whether rows of the bench read the same alone and after others;
+# nor is `torch`: rows of the bench beside PyTorch's, where Python has it.
 # usage: check.sh [info] [tests] [slow] [bench] [repeat] [-- options of mlx bench]
+#        check.sh torch [-- options of beside_torch.py]
 # CHECK_JOBS: tests at a time; CHECK_ONLY: a pattern of names; CHECK_LOGS: folder for what they print
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -243,6 +245,10 @@ for part in "${parts[@]}"; do
         has_tests=yes
         ;;
     bench) MLX_DEFAULT_DEVICE=gpu "$mlx" bench "$@" ;;
+    torch)
+        needs_gpu
+        python3 "$here/beside_torch.py" --mlx "$mlx" "$@" || failed=$((failed + 1))
+        ;;
     repeat)
         needs_gpu
         repeat "$@" || failed=$((failed + 1))

@@ -51,6 +51,7 @@ cut -f 7 "$out/plan" | tr ' ' '\n' | sed -n 's|^@/models/||p' | sort -u | while 
     cp -r "$here/../models/$model" "$out/models/"
 done
 cp "$here/gpu_check.sh" "$out/check.sh"
+cp "$here/../bench/beside_torch.py" "$out/"
 # One window over programs that share most of their code.
 tar -C "$top" -cf - gpu_check | xz -T1 --x86 --lzma2=preset=1,dict=256MiB >"$archive"
 ls -l "$archive"
