@@ -10,11 +10,15 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-FLOATS = ("float32", "float32", "float32", "float16", "bfloat16")
+HALVES = ("float32",) * 3 + ("float16", "bfloat16")  # what GPUs have
+FLOATS = HALVES * 2 + ("float64",)
 WHOLE = ("int32", "int8", "int16", "int64", "uint8", "uint16", "uint32", "uint64")
 REAL = FLOATS + ("int32", "uint8", "int64", "bool_")
 ALL = FLOATS + WHOLE + ("bool_", "complex64", "complex64")
-SPECIAL = (0.0, -0.0, float("inf"), float("-inf"), float("nan"))
+SPECIAL = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e-30, 3e4)
+
+# How an array lies in memory; `build` knows.
+LAYOUTS = ("row",) * 6 + ("transposed", "sliced", "stepped", "reversed", "offset", "broadcast")
 
 # How the values of an array are drawn: limits of real parts, decimals.
 RANGES = {
@@ -23,6 +27,7 @@ RANGES = {
     "positive": (0.1, 4.0, 3),
     "above_one": (1.1, 4.0, 3),
     "small": (-1.0, 1.0, 2),
+    "share": (0.0, 1.0, 3),
 }
 
 
@@ -63,7 +68,13 @@ class Draw(random.Random):
         return 0 if self.often(0.02) else self.pick((1, 2, 3, 4, 5, 8))
 
     def shape(self, low: int = 0, high: int = 3) -> tuple[int, ...]:
-        return tuple(self.size() for _ in range(self.between(low, high)))
+        """Small, for many calls; now and then with an axis that more than one subgroup works on."""
+        shape = [self.size() for _ in range(self.between(low, high))]
+        if shape and self.often(0.03):
+            shape[self.between(0, len(shape) - 1)] = self.pick((33, 64, 130))
+        if len(shape) == 1 and self.often(0.02):
+            shape[0] = 1030
+        return tuple(shape)
 
     def axis(self, ndim: int) -> int:
         """Now and then one that is not there."""
@@ -113,8 +124,11 @@ class Draw(random.Random):
             n *= size
         if special is None:
             special = 0.15 if self.often(0.15) else 0
-        layouts = ("row",) * 5 + ("transposed", "sliced", "reversed", "offset")
-        return Array(dtype, shape, self.values(dtype, n, values, special), self.pick(layouts))
+        layout = self.pick(LAYOUTS)
+        contents = self.values(dtype, n, values, special)
+        if layout == "broadcast" and shape and n:
+            contents = contents[: n // shape[0]] * shape[0]
+        return Array(dtype, shape, contents, layout)
 
     def indices(self, shape, below: int, dtype: str | None = None) -> Array:
         """Positions along an axis of that many, counted from either end."""
@@ -166,6 +180,10 @@ def build(mx, np, spec):
         return mx.transpose(made(x.T))
     if spec.layout == "sliced" and x.ndim:
         return made(np.repeat(x, 2, axis=-1))[..., ::2]
+    if spec.layout == "stepped" and x.ndim:
+        return made(np.repeat(x[::-1], 3, axis=0))[::-3]
+    if spec.layout == "broadcast" and x.size and x.ndim:
+        return mx.broadcast_to(made(x[:1]), x.shape)
     if spec.layout == "reversed" and x.ndim:
         return made(x[..., ::-1])[..., ::-1]
     if spec.layout == "offset" and x.ndim:

@@ -6,31 +6,8 @@ how their arguments look. `SMOOTH` are those whose derivatives are compared, too
 
 from __future__ import annotations
 
-from draw import ALL, FLOATS, REAL, WHOLE, Array, Draw, Dtype
-
-ROWS = {}
-SMOOTH = set()
-UNBATCHED = set()
-
-
-def row(names: str, smooth: bool = False, batched: bool = True):
-    """Registers a row for functions, by their names in mlx.core."""
-
-    def register(fn):
-        for name in names.split():
-            ROWS[name] = fn
-            if smooth:
-                SMOOTH.add(name)
-            if not batched:
-                UNBATCHED.add(name)
-        return fn
-
-    return register
-
-
-def one(dtypes, values="normal"):
-    return lambda d: ([d.array(dtypes, values=values)], {})
-
+from draw import ALL, FLOATS, HALVES, REAL, WHOLE, Array, Draw, Dtype
+from table import one, row
 
 # ---- elementwise ----
 
@@ -45,7 +22,7 @@ row("arccosh", smooth=True)(one(FLOATS, "above_one"))
 row("sign floor ceil trunc logical_not isfinite isinf isnan isneginf isposinf")(one(ALL))
 row("stop_gradient", smooth=True)(one(ALL))
 row("bitwise_invert")(one(WHOLE + ("bool_",)))
-row("to_fp8")(one(FLOATS, "normal"))
+row("to_fp8")(one(HALVES))
 
 
 @row("round")
@@ -56,7 +33,16 @@ def _(d: Draw):
 row("add subtract multiply", smooth=True)(lambda d: (d.pair(), {}))
 row("maximum minimum logaddexp arctan2", smooth=True)(lambda d: (d.pair(REAL), {}))
 row("divide", smooth=True)(lambda d: (d.pair(values="positive"), {}))
-row("remainder floor_divide divmod")(lambda d: (d.pair(REAL, "positive"), {}))
+
+
+@row("remainder floor_divide divmod")
+def _(d: Draw):
+    args = d.pair(REAL, "positive")
+    if isinstance(args[1], Array) and args[1].dtype == "bool_":
+        args[1].values = [True] * len(args[1].values)  # a whole number divided by 0 is anything
+    return args, {}
+
+
 row("power", smooth=True)(lambda d: (d.pair(FLOATS + ("complex64",), "positive"), {}))
 row("equal not_equal greater greater_equal less less_equal logical_and logical_or logical_xor")(
     lambda d: (d.pair(), {})
@@ -660,7 +646,7 @@ def _(d: Draw):
 
 @row("quantize", batched=False)
 def _(d: Draw):
-    w = d.array(FLOATS, (d.between(1, 3), 64), special=0)
+    w = d.array(HALVES, (d.between(1, 3), 64), special=0)
     mode = d.pick(("affine", "affine", "mxfp4", "mxfp8", "nvfp4"))
     kwargs = {"group_size": d.pick((32, 64)), "bits": d.pick((2, 3, 4, 5, 6, 8))}
     return [w], {"mode": mode, **(kwargs if mode == "affine" else {})}

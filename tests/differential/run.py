@@ -4,24 +4,32 @@
 usage: run.py OUTPUT [--seed S] [--calls N] [--functions NAME,...] [--device cpu|gpu]
 
 Run it once with the interpreter that has MLX and once with the one that has the package under test;
-compare.py reads both. Calls run in a process of their own, so that a crash is a result.
+compare.py reads both. Calls run in a process of their own, so that a crash is a result. MLX's CPU
+calls a C++ compiler for each function it compiles; MLX_DISABLE_COMPILE=1 does without.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import functools
 import gzip
 import json
 import signal
 import subprocess
 import sys
 
+import functions  # noqa: F401  rows are added by importing
+import functions_index  # noqa: F401
+import functions_other  # noqa: F401
+import functions_products  # noqa: F401
 from draw import Array, Draw, build
-from functions import ROWS, SMOOTH, UNBATCHED
+from table import HELPERS, ROWS, SMOOTH, UNBATCHED, UNTRACED
 
-MODES = ("vjp", "jvp", "vmap")
-SECONDS = 30  # that a call may take
+ONCE = ("vjp", "jvp", "vmap", "compile")
+TWICE = ("vjp_vjp", "jvp_vjp", "vmap_vjp", "vmap_vmap", "checkpoint")
+ALWAYS = ("vmap", "compile")  # of functions without derivatives, too
+SECONDS = 120  # that a call may take, on a machine that has other work, too
 
 
 def drawn(seed: int, name: str, number: int):
@@ -30,8 +38,10 @@ def drawn(seed: int, name: str, number: int):
     args, kwargs = ROWS[name](d)
     mode = "value"
     if d.often(0.5):
-        mode = d.pick([m for m in MODES if name in SMOOTH or m == "vmap"])
-        if mode == "vmap" and name in UNBATCHED:
+        mode = d.pick(ONCE if d.often(0.8) else TWICE)
+        if name not in SMOOTH and mode not in ALWAYS:
+            mode = "vmap"
+        if name in (UNBATCHED if mode.startswith("vmap") else UNTRACED):
             mode = "value"
     return mode, list(args), dict(kwargs), d
 
@@ -58,36 +68,76 @@ def flat(results) -> list:
 
 
 def function_of(mx, name: str):
+    if name in HELPERS:
+        return functools.partial(HELPERS[name], mx)
     fn = mx
     for part in name.split("."):
         fn = getattr(fn, part)
     return fn
 
 
-def call(mx, np, name: str, mode: str, args, kwargs, d: Draw) -> list:
+def derivative(mx, mode: str, fn, inputs, likes) -> list:
+    """The derivative that the mode names, of fn at inputs; `likes` makes what goes in with it."""
+    first, _, second = mode.partition("_")
+    if mode == "checkpoint":
+        fn, first = mx.checkpoint(fn), "vjp"
+    if not second:
+        like = likes(fn(*inputs) if first == "vjp" else inputs)
+        return getattr(mx, first)(fn, inputs, like)[1]
+    like = likes(fn(*inputs))
+    if mode == "vmap_vjp":
+        like = [mx.stack([x, x * 2]) for x in like]
+        return mx.vmap(lambda *cotangents: mx.vjp(fn, inputs, list(cotangents))[1])(*like)
+
+    def gradient(*x):
+        return mx.vjp(fn, list(x), like)[1]
+
+    return derivative(mx, first, gradient, inputs, likes)
+
+
+def function(mx, np, name: str, mode: str, args, kwargs, d: Draw):
+    """What is called: a function of arrays that gives arrays, and these arrays."""
     fn = function_of(mx, name)
-    # An axis inside of a matrix would give it the same row twice.
-    axes = add_batches(args, d, not name.startswith("linalg")) if mode == "vmap" else None
+    batches = []
+    for _ in range({"vmap": 1, "vmap_vmap": 2}.get(mode, 0)):
+        # An axis inside of a matrix would give it the same row twice.
+        inside = mode == "vmap" and not name.startswith("linalg")
+        batches.append(add_batches(args, d, inside))
     places = [i for i, a in enumerate(args) if isinstance(a, Array)]
-    if mode in ("vjp", "jvp"):
+    if mode not in ("value", "compile", "vmap", "vmap_vmap"):
         places = [i for i in places if args[i].is_float or args[i].dtype == "complex64"]
     built = [build(mx, np, a) for a in args]
     named = {k: build(mx, np, v) for k, v in kwargs.items()}
+    inputs = [built[i] for i in places]
 
     def of_places(*arrays):
         full = list(built)
         for i, a in zip(places, arrays):
             full[i] = a
-        return [r for r in flat(fn(*full, **named)) if isinstance(r, mx.array)]
+        results = flat(fn(*full, **named))
+        if mode == "value" or not places:
+            return results
+        return [r for r in results if isinstance(r, mx.array)]
 
-    inputs = [built[i] for i in places]
+    def likes(arrays):
+        return [
+            build(mx, np, d.array("float32", x.shape, special=0)).astype(x.dtype) for x in arrays
+        ]
+
     if mode == "value" or not places:
-        return flat(fn(*built, **named))
-    if mode == "vmap":
-        return flat(mx.vmap(of_places, in_axes=tuple(axes[i] for i in places))(*inputs))
-    like = of_places(*inputs) if mode == "vjp" else inputs
-    like = [build(mx, np, d.array("float32", x.shape, special=0)).astype(x.dtype) for x in like]
-    return flat(getattr(mx, mode)(of_places, inputs, like)[1])
+        return of_places, inputs
+    if mode == "compile":
+        return mx.compile(of_places), inputs
+    for axes in batches:
+        of_places = mx.vmap(of_places, in_axes=tuple(axes[i] for i in places))
+    if batches:
+        return of_places, inputs
+    return lambda *arrays: flat(derivative(mx, mode, of_places, list(arrays), likes)), inputs
+
+
+def call(mx, np, *drawn_call) -> list:
+    fn, inputs = function(mx, np, *drawn_call)
+    return flat(fn(*inputs))
 
 
 def as_data(mx, np, x):

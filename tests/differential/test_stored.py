@@ -1,13 +1,13 @@
 """Calls whose results MLX 0.32.4 gave, made again. An interpreter that has MLX wrote them:
-`run.py tests/data/differential.json.gz --calls 12`."""
+`run.py tests/data/differential.json.gz --calls 8`."""
 
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 from compare import differences, load
-from functions import ROWS
 from run import run
+from table import ROWS
 
 STORED = Path(__file__).parent.parent / "data" / "differential.json.gz"
 
