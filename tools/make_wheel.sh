@@ -20,9 +20,9 @@ out=$(cd "$2" && pwd)
 shift 2
 cd "$(dirname "$0")/.."
 
-settings=(-C "cmake.define.MLX_SPIRV_FROM=$build")
+settings=("--config-settings=cmake.define.MLX_SPIRV_FROM=$build")
 for define; do
-    settings+=(-C "cmake.define.$define")
+    settings+=("--config-settings=cmake.define.$define")
 done
 made=$(mktemp -d "$build/wheel.XXXXXX")
 trap 'rm -rf "$made"' EXIT
@@ -30,6 +30,6 @@ PATH=$tools/bin:$PATH
 export PATH
 # The folder of the build stays: what did not change is not built again.
 python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w "$made" \
-    -C "build-dir=$build/$(basename "$out")-build" "${settings[@]}" .
+    --config-settings="build-dir=$build/$(basename "$out")-build" "${settings[@]}" .
 auditwheel repair -w "$out" "$made"/*.whl >"$made/log" 2>&1 || { cat "$made/log" >&2 && exit 1; }
 ls "$out"/*.whl

@@ -41,6 +41,8 @@ assert len(carried) >= 2 and all("/mlx.libs/" in f for f in carried), carried
 print(mx.__version__, mx.__file__)
 """
 
+EDITED = "import mlx.core as mx, mlx.nn as nn; print(mx.__file__, nn.__file__)"
+
 LAUNCHED = """
 import mlx.core as mx
 group = mx.distributed.init()
@@ -73,7 +75,12 @@ def check_content(wheel):
         assert f"mlx/{name}" in names, name
     for library in ("openblas", "cjson", "gfortran"):
         assert any(n.startswith(f"mlx.libs/lib{library}") for n in names), library
+    assert not any(n.endswith(".pyc") or "__pycache__" in n for n in names), names
     assert not any("vulkan" in n.lower() for n in names if n.endswith(".so")), names
+
+
+def clean_environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LD_"))}
 
 
 def check_installed(wheel, folder):
@@ -81,7 +88,7 @@ def check_installed(wheel, folder):
     python = folder / "venv/bin/python"
     run(sys.executable, "-m", "venv", str(folder / "venv"))
     run(str(python), "-m", "pip", "install", "-q", "--no-index", "--no-deps", str(wheel))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LD_"))}
+    env = clean_environment()
     for device in ("cpu", "gpu"):
         said = run(str(python), "-c", USE, device, cwd=folder, env=env)
         assert str(folder) in said, said
@@ -91,6 +98,21 @@ def check_installed(wheel, folder):
     script.write_text(LAUNCHED)
     env["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
     run(str(launch), "-n", "2", str(script), cwd=folder, env=env, timeout=240)
+
+
+def check_editable(build, folder):
+    """An editable installation takes the Python files from where they are edited."""
+    run(sys.executable, "-m", "venv", str(folder / "editable"))
+    python = folder / "editable/bin/python"
+    (packages,) = (folder / "editable/lib").glob("python*/site-packages")
+    (tools,) = (build / "wheel-tools/lib").glob("python*/site-packages")
+    (packages / "tools.pth").write_text(f"{tools}\n")
+    install = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    settings = f"build-dir={folder / 'build'}", f"cmake.define.MLX_PYTHON_FROM={build}"
+    run(*install, *(f"--config-settings={s}" for s in settings), "-e", str(ROOT))
+    said = run(str(python), "-c", EDITED, cwd=folder, env=clean_environment())
+    core, layers = said.split()
+    assert core.startswith(str(folder)) and layers == str(ROOT / "python/mlx/nn/__init__.py"), said
 
 
 def main(build):
@@ -104,6 +126,7 @@ def main(build):
     check_content(wheel)
     with tempfile.TemporaryDirectory() as folder:
         check_installed(wheel, pathlib.Path(folder))
+        check_editable(build, pathlib.Path(folder))
     print(f"{wheel.name}: {wheel.stat().st_size >> 20} MiB")
     return 0
 
