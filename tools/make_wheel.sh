@@ -20,7 +20,9 @@ out=$(cd "$2" && pwd)
 shift 2
 cd "$(dirname "$0")/.."
 
-settings=("--config-settings=cmake.define.MLX_SPIRV_FROM=$build")
+# The build may have them from another one itself.
+kernels=$(sed -n 's/^MLX_SPIRV_FROM:PATH=//p' "$build/CMakeCache.txt")
+settings=("--config-settings=cmake.define.MLX_SPIRV_FROM=${kernels:-$build}")
 for define; do
     settings+=("--config-settings=cmake.define.$define")
 done
