@@ -117,7 +117,19 @@ class Odd:
 
     def answer(self, *_args, **_keywords):
         return self.rng.choice(
-            [5, -1, None, "x", (), [1, 2], self, 2**70, 1.5, mx.array([1, 2]), dead(mx.array)]
+            [
+                5,
+                -1,
+                None,
+                "x",
+                (),
+                [1, 2],
+                self,
+                2**70,
+                1.5,
+                mx.array([1, 2]),
+                mx.array.__new__(mx.array),
+            ]
         )
 
     def fail(self, *_args, **_keywords):
@@ -144,10 +156,6 @@ class Number(int):
 class Row(list):
     def __len__(self):
         return 10**9
-
-
-def dead(kind):
-    return kind.__new__(kind)
 
 
 def knot():
@@ -208,7 +216,7 @@ class Maker:
         elif view < 0.35:
             mx.eval(made)
         elif view > self.care:
-            made = rng.choice([dead(mx.array), mx.zeros((2**20, 2**20))])
+            made = rng.choice([mx.array.__new__(mx.array), mx.zeros((2**20, 2**20))])
         return made
 
     def function(self):
@@ -241,25 +249,41 @@ class Maker:
     def nested(self, depth):
         return [self.anything(depth + 1) for _ in range(self.rng.randint(0, 4))]
 
-    def known(self):
-        """Objects of mlx.core's own, alive and dead."""
+    def exporter(self):
+        exporter = mx.exporter("kept.mlxfn", mx.exp)
+        if self.rng.random() < 0.5:
+            exporter.close()
+        return exporter
+
+    def known(self, kind=None):
+        """An object of one of mlx.core's classes, or a class."""
         rng = self.rng
-        classes = [c for c in vars(mx).values() if isinstance(c, type)]
-        return rng.choice(
-            [
-                mx.cpu,
-                mx.gpu,
-                mx.Device(mx.cpu, rng.choice([0, 0, 7, -1])),
-                mx.default_stream(rng.choice([mx.cpu, mx.gpu])),
-                rng.choice(DTYPES),
-                mx.array([1, 2, 3]).at[rng.choice([0, 9, slice(None)])],
-                iter(mx.array([1, 2])),
-                mx.finfo(mx.float32),
-                mx.random.state,
-                rng.choice(classes),
-                dead(rng.choice([c for c in classes if not issubclass(c, (int, BaseException))])),
-            ]
-        )
+        device = mx.Device(rng.choice([mx.cpu, mx.gpu]), rng.choice([0, 0, 7, -1]))
+        makers = {
+            mx.array: self.array,
+            mx.Device: lambda: device,
+            mx.DeviceType: lambda: rng.choice([mx.cpu, mx.gpu]),
+            mx.Stream: lambda: mx.default_stream(rng.choice([mx.cpu, mx.gpu])),
+            mx.ThreadLocalStream: lambda: mx.new_thread_local_stream(mx.cpu),
+            mx.StreamContext: lambda: mx.stream(rng.choice([mx.cpu, mx.gpu, device])),
+            mx.Dtype: lambda: rng.choice(DTYPES),
+            mx.DtypeCategory: lambda: mx.inexact,
+            mx.ArrayAt: lambda: mx.array([1, 2, 3]).at[
+                rng.choice([0, 9, slice(None), self.array()])
+            ],
+            mx.ArrayIterator: lambda: iter(rng.choice([mx.array([1, 2]), mx.zeros((0, 3))])),
+            mx.finfo: lambda: mx.finfo(rng.choice([mx.float32, mx.bfloat16])),
+            mx.iinfo: lambda: mx.iinfo(mx.int8),
+            mx.custom_function: lambda: mx.custom_function(self.function()),
+            mx.FunctionExporter: self.exporter,
+            mx.PrintOptions: lambda: mx.PrintOptions(rng.choice([-1, 0, 3, 100])),
+            mx._PrintOptionsContext: lambda: mx.printoptions(precision=3),
+            mx.distributed.Group: mx.distributed.init,
+            mx.random._RandomState: lambda: mx.random.state,
+        }
+        if kind is None and rng.random() < 0.1:
+            return rng.choice(list(makers))
+        return makers.get(kind or rng.choice(list(makers)), self.array)()
 
     def odd(self):
         rng = self.rng
@@ -383,7 +407,7 @@ def make_call(maker, function, method):
     rng = maker.rng
     if method:
         kind, name = function
-        own = maker.array() if kind is mx.array else maker.known()
+        own = maker.known(kind if rng.random() < 0.95 else None)
         attribute = vars(kind)[name]
         if not callable(attribute):  # a property
             ways = [lambda: getattr(own, name)] * 3
