@@ -87,7 +87,7 @@ quick: $(packages) all
 	@tools/run_tests.sh $(BUILD)
 
 wheel: $(BUILD)/wheel-tools/.tried configure
-	cmake --build $(BUILD) -j $(JOBS) --target kernels
+	cmake --build $(BUILD) -j $(JOBS) --target spirv
 	@tools/make_wheel.sh $(BUILD) $(BUILD)/wheels
 
 arm64: configure

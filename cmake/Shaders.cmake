@@ -127,7 +127,7 @@ if(left_out)
 endif()
 file(CONFIGURE OUTPUT "${manifest}" CONTENT "${manifest_text}" @ONLY)
 
-add_custom_target(kernels DEPENDS ${spirv_files})
+add_custom_target(spirv DEPENDS ${spirv_files})
 if(kern_header)
     add_custom_command(OUTPUT "${MLX_GENERATED}/kern_blobs.c"
         COMMAND "${Python3_EXECUTABLE}" "${gen_kernels}" embed "${manifest}"
