@@ -38,7 +38,7 @@ ALLOWED = {
     EVAL: [BASE, GRAPH, PLAN, BACKEND_H],
     DIST: [BASE, GRAPH],
     "src/ops": [BASE, SPIRV, GRAPH, DIST, EVAL + "/stream.h", BACKEND_H],
-    "src/io": [BASE, GRAPH, EVAL, "src/ops"],
+    "src/io": [BASE, SPIRV, GRAPH, EVAL, "src/ops"],
     "src/transforms": [BASE, GRAPH, EVAL, "src/ops", "src/io"],
     "src/lm": LIBRARY + LM,
     "src/lm/chat": LIBRARY + ["src/lm/tokenizer"],

@@ -48,6 +48,7 @@ static enum err apply_node(struct apply *a, const struct mlxfn_node *n, const ui
     union prim_params params;
     struct prim_call c = { .op = (enum op_id)n->prim->op,
                            .params = &params,
+                           .state = n->state,
                            .n_in = n->n_in,
                            .made = made,
                            .n_made = n->n_out,

@@ -62,6 +62,14 @@ const struct prim prim_table[] = {
       .fields = CONCAT(state_, __LINE__),                                                          \
       .make = make_##make_word,                                                                    \
       .adapt = adapt_##adapt_word },
+#define OWNING(name_, op_, make_word, word)                                                        \
+    { .name = name_,                                                                               \
+      .op = OP_##op_,                                                                              \
+      .params_size = sizeof(struct no_params),                                                     \
+      .fields = CONCAT(state_, __LINE__),                                                          \
+      .make = make_##make_word,                                                                    \
+      .read_state = read_##word,                                                                   \
+      .write_state = write_##word },
 #include "io/mlxfn.def"
 };
 const size_t prim_count = ARRAY_LEN(prim_table);

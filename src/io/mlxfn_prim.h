@@ -58,6 +58,8 @@ struct prim_field {
 
 struct prim_call;
 struct prim_inputs;
+struct bytes_in;
+typedef VEC(char) bytes_out;
 
 struct prim {
     const char *name;
@@ -66,6 +68,9 @@ struct prim {
     const struct prim_field *(*fields)(void); /* up to PRIM_END */
     enum err (*make)(struct prim_call *c);
     enum err (*adapt)(struct prim_inputs *in, const struct node *n);
+    /* Behind the fields, of nodes with a state; NULL: they have none. */
+    enum err (*read_state)(struct op_state **out, struct bytes_in *b);
+    enum err (*write_state)(bytes_out *b, const struct op_state *s);
 };
 
 extern const struct prim prim_table[];
@@ -98,6 +103,7 @@ MUST_CHECK enum err prim_read(const struct prim **out, union prim_params *params
 struct prim_call {
     enum op_id op;
     union prim_params *params;
+    struct op_state *state; /* of rows that have one, borrowed */
     struct arr *const *in;
     size_t n_in;
     const struct out_desc *made; /* what the file says */
@@ -113,6 +119,7 @@ MAKE(broadcast_axes);
 MAKE(depends);
 MAKE(elements);
 MAKE(floor_divide);
+MAKE(kernel);
 MAKE(norm);
 MAKE(quantize);
 MAKE(reshape);
@@ -127,8 +134,11 @@ MAKE(unflatten);
 
 /* ---- writing ---- */
 
-typedef VEC(char) bytes_out;
 MUST_CHECK enum err bytes_put(bytes_out *b, const void *v, size_t n);
+
+/* States: mlxfn_kernel.c. */
+MUST_CHECK enum err read_kernel(struct op_state **out, struct bytes_in *b);
+MUST_CHECK enum err write_kernel(bytes_out *b, const struct op_state *s);
 
 /* The fields of a node's state, of which there are at most MLXFN_ARGS. */
 size_t prim_args(struct mlxfn_arg args[MLXFN_ARGS], const struct prim *p, const void *params);

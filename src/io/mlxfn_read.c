@@ -200,6 +200,8 @@ static enum err read_prim(struct reader *r, struct mlxfn_node *node)
     node->dev = (struct dev){ (enum dev_type)strm.type, strm.device };
     TRY(get_name(&r->in, &name));
     TRY(prim_read(&node->prim, &params, &r->in, name));
+    if (node->prim->read_state)
+        TRY(node->prim->read_state(&node->state, &r->in));
     void *own = arena_alloc(&r->f->params, node->prim->params_size);
     if (own)
         node->params = memcpy(own, &params, node->prim->params_size);
@@ -262,7 +264,7 @@ static enum err read_node(struct reader *r, uint64_t id)
     TRY(read_prim(r, &node));
     TRY(bytes_get(&r->in, &n_siblings, sizeof n_siblings));
     if (n_siblings > UINT16_MAX)
-        return bytes_fail(&r->in, "a node has too many results");
+        TRY(bytes_fail(&r->in, "a node has too many results"));
     node.first = (uint32_t)r->of_value.n;
     node.n_out = (uint32_t)n_siblings + 1;
     if (n_siblings) {
@@ -273,6 +275,8 @@ static enum err read_node(struct reader *r, uint64_t id)
     }
     err = VEC_PUSH(&r->t->node, node);
 out:
+    if (err)
+        op_state_unref(&node.state);
     return err;
 }
 
@@ -519,6 +523,8 @@ void mlxfn_destroy(struct mlxfn **pf)
             mem_free(t->names.v[k]);
         for (size_t k = 0; k < t->value.n; k++)
             arr_unref(&t->value.v[k]);
+        for (size_t k = 0; k < t->node.n; k++)
+            op_state_unref(&t->node.v[k].state);
         VEC_FINI(&t->names);
         VEC_FINI(&t->in);
         VEC_FINI(&t->out);

@@ -333,6 +333,8 @@ static enum err put_node(bytes_out *o, const struct body *b, const struct entry 
     TRY(bytes_put(o, strm, sizeof strm));
     TRY(put_text(o, e->prim->name));
     TRY(prim_write(o, e->prim, params_in_file(&room, n)));
+    if (e->prim->write_state)
+        TRY(e->prim->write_state(o, n->state));
     TRY(put_u64(o, (uint64_t)n->n_out - 1));
     err = n->n_out == 1 ? put_desc(o, &n->out[0]) : put_siblings(o, b, n);
 out:

@@ -12,6 +12,8 @@ enum err op_infer_vulkan_kernel(struct infer_call *c)
     FITS(c->state);
     const struct kernel_call *k = kernel_call_of(c->state);
     FITS(c->n_in == k->n_in + k->has_init && k->n_out <= MAX(OP_MAX_OUT, c->n_in));
+    if (k->has_init)
+        FITS(!c->in[k->n_in]->ndim && c->in[k->n_in]->dtype == DT_FLOAT32);
     memcpy(c->out, k->out, k->n_out * sizeof *k->out);
     c->n_out = k->n_out;
     return ERR_OK;
@@ -196,25 +198,28 @@ out:
     return err;
 }
 
-/* Inputs as the kernel wants them, then the value that outputs begin with. */
-static enum err take_inputs(struct arr **in, const struct ops_kernel *k, struct strm *s)
+/* The arrays, then the value that outputs begin with. */
+static enum err take_inputs(struct arr **in, const struct ops_kernel *k)
 {
-    enum err err = ERR_OK;
-
     for (size_t i = 0; i < k->in.n; i++)
-        TRY(k->keeps_strides ? ops_same(&in[i], k->in.v[i])
-                             : ops_contiguous(&in[i], k->in.v[i], false, s));
-    if (k->init)
-        err = arr_new_number(&in[k->in.n], *k->init, DT_FLOAT32);
-out:
-    return err;
+        in[i] = arr_ref(k->in.v[i]);
+    if (k->init_array)
+        in[k->in.n] = arr_ref(k->init_array);
+    else if (k->init)
+        return arr_new_number(&in[k->in.n], *k->init, DT_FLOAT32);
+    return ERR_OK;
+}
+
+static bool has_init(const struct ops_kernel *k)
+{
+    return k->init || k->init_array;
 }
 
 enum err ops_vulkan_kernel(struct arr **outs, const struct ops_kernel *k, struct strm *s)
 {
     struct kernel_call *c = mem_alloc(sizeof *c); /* zeroed: calls are compared by their bytes */
     struct arr *in[KERNEL_MAX_ARRAYS + 1] = { NULL };
-    struct ops_inputs inputs = { .arrs = { in, k->in.n + (k->init != NULL) } };
+    struct ops_inputs inputs = { .arrs = { in, k->in.n + has_init(k) } };
     enum err err = ERR_NO_MEMORY;
 
     if (!c)
@@ -222,9 +227,9 @@ enum err ops_vulkan_kernel(struct arr **outs, const struct ops_kernel *k, struct
     c->module = k->module;
     memcpy(c->name, k->name, MIN(strlen(k->name), sizeof c->name - 1));
     c->copies = !k->keeps_strides;
-    c->has_init = k->init != NULL;
+    c->has_init = has_init(k);
     TRY(check(c, k, s));
-    TRY(take_inputs(in, k, s));
+    TRY(take_inputs(in, k));
     TRY(kernel_call_new(&inputs.state, c));
     err = ops_make_with(outs, OP_VULKAN_KERNEL, NULL, &inputs, s);
 out:

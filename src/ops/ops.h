@@ -695,8 +695,9 @@ struct ops_kernel {
         uint32_t id, value;
     } * spec;
     size_t n_spec;
-    const double *init; /* of all outputs; may be NULL */
-    bool keeps_strides; /* inputs are given as they lie, else row-major */
+    const double *init;     /* of all outputs; may be NULL */
+    struct arr *init_array; /* instead: a float32 without dimensions */
+    bool keeps_strides;     /* inputs are given as they lie, else row-major */
 };
 /* outs: n_out. */
 MUST_CHECK enum err ops_vulkan_kernel(struct arr **outs, const struct ops_kernel *k,

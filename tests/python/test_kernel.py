@@ -114,6 +114,31 @@ def test_transformations():
         mx.grad(lambda v: scale_add(v, v, 2.0).sum())(a)
 
 
+def test_export(tmp_path):
+    path = str(tmp_path / "kernels.mlxfn")
+
+    def f(a):
+        (counts,) = spirv("count")(
+            inputs=[a.astype(mx.uint32)],
+            grid=(a.size,),
+            output_shapes=[(8,)],
+            output_dtypes=[mx.uint32],
+            init_value=3,
+        )
+        return scale_add(a[::-1], a, 2.0, specialization={1: 1.5}), counts
+
+    a = mx.arange(16, dtype=mx.float32)
+    mx.export_function(path, f, a)
+    y, counts = mx.import_function(path)(a)
+    assert mx.array_equal(y, a[::-1] * 2 + a + 1.5)
+    assert counts.tolist() == [5] * 8
+    data = pathlib.Path(path).read_bytes()
+    at = data.index(bytes.fromhex("03022307"))
+    pathlib.Path(path).write_bytes(data[:at] + b"0123" + data[at + 4 :])
+    with pytest.raises(ValueError, match="does not begin as SPIR-V does"):
+        mx.import_function(path)
+
+
 def test_streams():
     s = mx.new_stream(mx.gpu)
     a = mx.arange(1000, dtype=mx.float32)

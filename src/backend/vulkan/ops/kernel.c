@@ -42,8 +42,8 @@ struct job {
     struct arr *copy[KERNEL_MAX_ARRAYS]; /* of those, owned */
 };
 
-/* An array that is given as it lies, in a buffer that the module knows the size of. */
-static enum err check_span(const struct job *j, uint32_t i)
+/* An array that is given as it lies. */
+static enum err check_span(const struct job *j, uint32_t i, bool is_aligned)
 {
     const struct arr *in = j->x->in[i];
     const struct spirv_binding *b = spirv_find_binding(&j->k->module->info, i);
@@ -54,15 +54,21 @@ static enum err check_span(const struct job *j, uint32_t i)
                        "[vulkan_kernel] Input %u has negative strides: ensure_row_contiguous "
                        "copies it.",
                        i);
+    if (!is_aligned)
+        return err_set(ERR_ARG,
+                       "[vulkan_kernel] Input %u begins at byte %lld of its buffer, which is no "
+                       "multiple of minStorageBufferOffsetAlignment: ensure_row_contiguous copies "
+                       "it.",
+                       i, (long long)in->offset);
     if (b && s.size < b->min_size)
         return err_set(ERR_ARG,
-                       "[vulkan_kernel] Input %u has fewer bytes in memory than its "
-                       "binding: ensure_row_contiguous copies it.",
+                       "[vulkan_kernel] Input %u has fewer bytes in memory than its binding: "
+                       "ensure_row_contiguous copies it.",
                        i);
     return ERR_OK;
 }
 
-/* A kernel with storage buffers reads what lies at a multiple of the device's alignment. */
+/* A storage buffer begins at a multiple of the device's alignment. */
 static enum err place_input(struct job *j, uint32_t i)
 {
     struct arr *in = j->x->in[i];
@@ -71,21 +77,14 @@ static enum err place_input(struct job *j, uint32_t i)
     enum err err = ERR_OK;
 
     j->in[i] = in;
-    if (j->k->by_address || !in->size)
+    if (!in->size)
         return ERR_OK;
+    if (!j->k->by_address)
+        TRY(vk_check_range(&is_aligned, (uint64_t)in->offset, arr_span(in).size));
     if (!j->k->copies)
-        TRY(check_span(j, i));
-    TRY(vk_check_range(&is_aligned, (uint64_t)in->offset, arr_span(in).size));
-    if (is_aligned)
-        goto out;
-    if (!j->k->copies) {
-        err = err_set(ERR_ARG,
-                      "[vulkan_kernel] Input %u begins at byte %lld of its buffer, which is no "
-                      "multiple of minStorageBufferOffsetAlignment: ensure_row_contiguous copies "
-                      "it.",
-                      i, (long long)in->offset);
-        goto out;
-    }
+        return j->k->by_address ? ERR_OK : check_span(j, i, is_aligned);
+    if (is_aligned && (in->flags & LAYOUT_ROW))
+        return ERR_OK;
     arr_shape(&shape, in);
     TRY(arr_new_empty(&j->copy[i], &shape, (enum dtype)in->dtype));
     TRY(be_copy_dense(j->x->strm, j->copy[i], in));
