@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/api_test.h"
+#include "base/mem.h"
 #include "mlx/c/ext.h"
 #include "spirv/glsl.h"
 #include "support/data.h"
@@ -23,16 +24,20 @@ static int teardown(void **state)
     return mlx_stream_free(gpu);
 }
 
-static mlx_fast_vulkan_kernel kernel_of(const char *name)
+static mlx_fast_vulkan_kernel kernel_or_none(const char *name)
 {
     char path[64];
 
     snprintf(path, sizeof path, "kernels/%s.spv", name);
-    struct data_path file = data_made(path);
+    return mlx_fast_vulkan_kernel_new_file(name, data_made(path).v, true);
+}
+
+static mlx_fast_vulkan_kernel kernel_of(const char *name)
+{
     errors.count = 0;
-    mlx_fast_vulkan_kernel k = mlx_fast_vulkan_kernel_new_file(name, file.v, true);
+    mlx_fast_vulkan_kernel k = kernel_or_none(name);
     if (!k.ctx)
-        fail_msg("%s: %s", file.v, errors.text);
+        fail_msg("%s: %s", name, errors.text);
     return k;
 }
 
@@ -286,6 +291,66 @@ static void test_broken_glsl(void **state)
     end(&t);
 }
 
+/* ---- what fails on the way ---- */
+
+/* A call with an input to be copied, from its handles to its values. */
+static int whole_call(void)
+{
+    enum { N = 40 };
+    const uint32_t push[] = { 0x40000000, N }; /* 2.0 */
+    int n = N;
+    mlx_fast_vulkan_kernel k = kernel_or_none("scale_add");
+    mlx_fast_vulkan_kernel_config config = mlx_fast_vulkan_kernel_config_new();
+    mlx_array a = mlx_array_new(), b = mlx_array_new(), y = mlx_array_new();
+    mlx_vector_array in = mlx_vector_array_new(), out = mlx_vector_array_new();
+    int failed = !k.ctx || !config.ctx || mlx_ones(&a, (int[]){ 2 * N }, 1, MLX_FLOAT32, gpu) ||
+                 mlx_slice(&b, a, (int[]){ 1 }, 1, (int[]){ N + 1 }, 1, (int[]){ 1 }, 1, gpu) ||
+                 mlx_vector_array_append_value(in, b) || mlx_vector_array_append_value(in, b) ||
+                 mlx_fast_vulkan_kernel_config_add_output_arg(config, &n, 1, MLX_FLOAT32) ||
+                 mlx_fast_vulkan_kernel_config_set_grid(config, N, 1, 1) ||
+                 mlx_fast_vulkan_kernel_config_set_init_value(config, 1) ||
+                 mlx_fast_vulkan_kernel_config_set_specialization(config, 0, 8) ||
+                 mlx_fast_vulkan_kernel_config_set_push_constants(config, push, sizeof push) ||
+                 mlx_fast_vulkan_kernel_apply(&out, k, in, config, gpu) ||
+                 mlx_vector_array_get(&y, out, 0) || mlx_array_eval(y);
+
+    if (!failed)
+        assert_true(mlx_array_data_float32(y)[N - 1] == 3);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    mlx_array_free(a);
+    mlx_array_free(b);
+    mlx_array_free(y);
+    mlx_fast_vulkan_kernel_config_free(config);
+    mlx_fast_vulkan_kernel_free(k);
+    return failed;
+}
+
+/* No memory from any allocation on: an error, nothing stays in use, and the next call is fine. */
+static void test_no_memory(void **state)
+{
+    size_t baseline = 0, active = 0, failures = 0;
+    int failed;
+
+    (void)state;
+    assert_int_equal(whole_call(), 0);
+    mlx_synchronize(gpu);
+    mlx_get_active_memory(&baseline);
+    for (size_t n = 1;; n++) {
+        mem_fail_after(n);
+        failed = whole_call();
+        mem_fail_after(0);
+        mlx_synchronize(gpu);
+        mlx_get_active_memory(&active);
+        assert_true(active <= baseline);
+        if (!failed)
+            break;
+        failures++;
+    }
+    assert_true(failures > 20);
+    errors.count = 0;
+}
+
 /* ---- what does not fit ---- */
 
 static void test_refusals(void **state)
@@ -339,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_init_value),  cmocka_unit_test(test_among_ops),
         cmocka_unit_test(test_many),        cmocka_unit_test(test_glsl),
         cmocka_unit_test(test_broken_glsl), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
