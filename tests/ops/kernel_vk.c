@@ -1,5 +1,5 @@
 /* Kernels of callers as ops, through the public functions. */
-#include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "api/api_test.h"
@@ -291,6 +291,93 @@ static void test_broken_glsl(void **state)
     end(&t);
 }
 
+/* Inputs as they lie: the kernel gets their memory, or an error says why it cannot. */
+static void test_strides(void **state)
+{
+    enum { N = 32 };
+    static const struct {
+        int start, stop, step;
+        const char *why; /* NULL: it runs */
+    } rows[] = { { 0, N, 1, NULL },
+                 { 64, 64 + 2 * N, 2, NULL },
+                 { N, 0, -1, "Input 0 has negative strides" },
+                 { 1, N + 1, 1, "minStorageBufferOffsetAlignment" } };
+    struct data_path file = data_made("kernels/scale_add.spv");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct push push = { 1, N };
+        struct trial t = trial_of(mlx_fast_vulkan_kernel_new_file("as_it_lies", file.v, false));
+        mlx_array a = ramp(4 * N, 0), y;
+        add_out(&t, N, MLX_FLOAT32);
+        assert_ok(mlx_fast_vulkan_kernel_config_set_grid(t.config, N, 1, 1));
+        assert_ok(mlx_fast_vulkan_kernel_config_set_push_constants(t.config, &push, sizeof push));
+        assert_ok(mlx_add(&a, a, a, gpu)); /* memory of the GPU, from its beginning on */
+        assert_ok(mlx_slice(&a, a, &rows[i].start, 1, &rows[i].stop, 1, &rows[i].step, 1, gpu));
+        add_in(&t, a);
+        add_in(&t, ramp(N, 0));
+        y = run(&t);
+        errors.count = 0;
+        if (mlx_array_eval(y) == 0) { /* an alignment of 4 is as good as any */
+            assert_true(!rows[i].why || strstr(rows[i].why, "Alignment"));
+            for (int k = 0; k < N; k++)
+                assert_true(mlx_array_data_float32(y)[k] == (float)(2 * (rows[i].start + k) + k));
+        } else if (!rows[i].why || !strstr(errors.text, rows[i].why)) {
+            fail_msg("row %zu: %s", i, errors.text);
+        }
+        mlx_array_free(y);
+        end(&t);
+    }
+}
+
+/* ---- several threads ---- */
+
+static void *call_often(void *arg)
+{
+    enum { N = 100, CALLS = 30 };
+    mlx_fast_vulkan_kernel *k = arg;
+    mlx_stream s = mlx_default_gpu_stream_new();
+    mlx_fast_vulkan_kernel_config config = mlx_fast_vulkan_kernel_config_new();
+    const struct push push = { 1, N };
+    const int n = N;
+    mlx_array y = ramp(N, 0), one = mlx_array_new();
+    mlx_vector_array in = mlx_vector_array_new(), out = mlx_vector_array_new();
+    int failed = mlx_ones(&one, &n, 1, MLX_FLOAT32, s) ||
+                 mlx_fast_vulkan_kernel_config_add_output_arg(config, &n, 1, MLX_FLOAT32) ||
+                 mlx_fast_vulkan_kernel_config_set_grid(config, N, 1, 1) ||
+                 mlx_fast_vulkan_kernel_config_set_push_constants(config, &push, sizeof push);
+
+    for (int i = 0; i < CALLS && !failed; i++)
+        failed = mlx_vector_array_set_data(&in, (mlx_array[]){ y, one }, 2) ||
+                 mlx_fast_vulkan_kernel_apply(&out, *k, in, config, s) ||
+                 mlx_vector_array_get(&y, out, 0) || (i % 7 == 0 && mlx_array_eval(y));
+    failed = failed || mlx_array_eval(y) || mlx_array_data_float32(y)[N - 1] != N - 1 + CALLS;
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(out);
+    mlx_array_free(one);
+    mlx_array_free(y);
+    mlx_fast_vulkan_kernel_config_free(config);
+    mlx_stream_free(s);
+    return failed ? arg : NULL;
+}
+
+static void test_threads(void **state)
+{
+    enum { THREADS = 4 };
+    mlx_fast_vulkan_kernel k = kernel_of("scale_add");
+    pthread_t thread[THREADS];
+    void *failed;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, call_often, &k), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(thread[i], &failed), 0);
+        assert_null(failed);
+    }
+    mlx_fast_vulkan_kernel_free(k);
+}
+
 /* ---- what fails on the way ---- */
 
 /* A call with an input to be copied, from its handles to its values. */
@@ -403,7 +490,8 @@ int main(void)
         cmocka_unit_test(test_bindings),    cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_init_value),  cmocka_unit_test(test_among_ops),
         cmocka_unit_test(test_many),        cmocka_unit_test(test_glsl),
-        cmocka_unit_test(test_broken_glsl), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_broken_glsl), cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };
 

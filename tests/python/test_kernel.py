@@ -7,7 +7,7 @@ import struct
 import mlx.core as mx
 import pytest
 
-KERNELS = pathlib.Path(os.environ["MLX_TEST_KERNELS"])
+KERNELS = pathlib.Path(os.environ["TEST_KERNELS"])
 
 
 @pytest.fixture(autouse=True)

@@ -173,6 +173,28 @@ static void test_cut(void **state)
     mem_free(bytes);
 }
 
+/* What only the validator sees: a store to what is no pointer. Without it the module is believed.
+ */
+static void test_validator(void **state)
+{
+    struct spirv_module *m = NULL;
+    size_t n;
+    char *bytes = bytes_of("scale_add", &n);
+    uint32_t *w = (uint32_t *)bytes;
+
+    (void)state;
+    for (size_t i = 5; i < n / 4; i += w[i] >> 16)
+        if ((w[i] & 0xffff) == 62)
+            w[i + 1] = w[i + 2];
+    if (spirv_can_validate()) {
+        refuse(bytes, n, "[spirv] Not valid: OpStore");
+    } else {
+        assert_ok(spirv_new(&m, bytes, n));
+        spirv_unref(&m);
+    }
+    mem_free(bytes);
+}
+
 static void test_equality(void **state)
 {
     struct spirv_module *a = module_of("count"), *b = module_of("count"),
@@ -210,10 +232,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bindings), cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_resources),
-        cmocka_unit_test(test_headers),  cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_equality), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_bindings),  cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_headers),   cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_validator), cmocka_unit_test(test_equality),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
