@@ -43,7 +43,7 @@ vulkan=$(ldconfig -p | awk '/libvulkan\.so\.1 / && /x86-64/ { print $NF; exit }'
 done
 strip --strip-unneeded "$out"/lib/*.so* 2>/dev/null || true
 
-cp -r "$build"/generated/tests/{io,lm,tok_corpus.bin} "$out/data/made"
+cp -r "$build"/generated/tests/{io,kernels,lm,tok_corpus.bin} "$out/data/made"
 rm -f "$out"/data/made/io/*.lm_* # for fuzzing
 cp -r "$here/../tests/data" "$out/data/stored"
 cp -r "$here/../tests/cli" "$out/cli"

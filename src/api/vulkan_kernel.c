@@ -176,7 +176,7 @@ int mlx_fast_vulkan_kernel_config_add_template_arg_dtype(mlx_fast_vulkan_kernel_
                                                          const char *name, mlx_dtype dtype)
 {
     struct call c = CALL_BARE;
-    struct kernel_macro m = { .is_dtype = true, .value = call_dtype(&c, dtype) };
+    struct kernel_macro m = { .kind = MACRO_DTYPE, .value = call_dtype(&c, dtype) };
 
     return add_macro(c, cls, name, m);
 }
@@ -184,13 +184,15 @@ int mlx_fast_vulkan_kernel_config_add_template_arg_dtype(mlx_fast_vulkan_kernel_
 int mlx_fast_vulkan_kernel_config_add_template_arg_int(mlx_fast_vulkan_kernel_config cls,
                                                        const char *name, int value)
 {
-    return add_macro(CALL_BARE, cls, name, (struct kernel_macro){ .value = value });
+    return add_macro(CALL_BARE, cls, name,
+                     (struct kernel_macro){ .kind = MACRO_INT, .value = value });
 }
 
 int mlx_fast_vulkan_kernel_config_add_template_arg_bool(mlx_fast_vulkan_kernel_config cls,
                                                         const char *name, bool value)
 {
-    return add_macro(CALL_BARE, cls, name, (struct kernel_macro){ .value = value });
+    return add_macro(CALL_BARE, cls, name,
+                     (struct kernel_macro){ .kind = MACRO_BOOL, .value = value });
 }
 
 /* ---- kernels ---- */

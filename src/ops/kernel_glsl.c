@@ -43,8 +43,10 @@ static enum err add_macro(struct text *t, const struct kernel_macro *m)
 
     if (err)
         return err;
-    if (m->is_dtype)
+    if (m->kind == MACRO_DTYPE)
         return text_add(t, "#define %s %s\n", m->name, glsl_types[m->value]);
+    if (m->kind == MACRO_BOOL)
+        return text_add(t, "#define %s %s\n", m->name, m->value ? "true" : "false");
     return text_add(t, "#define %s %" PRId64 "\n", m->name, m->value);
 }
 

@@ -4,11 +4,12 @@
 #include "base/text.h"
 #include "ops/ops.h"
 
-/* A name that the text has instead of a value. */
+/* A name that the text has instead of a value: enum dtype, a number, or 0 and 1. */
+enum kernel_macro_kind { MACRO_DTYPE, MACRO_INT, MACRO_BOOL };
 struct kernel_macro {
     char *name;
-    bool is_dtype;
-    int64_t value; /* enum dtype, a number, or 0 and 1 */
+    enum kernel_macro_kind kind;
+    int64_t value;
 };
 
 struct kernel_glsl {

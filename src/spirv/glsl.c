@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Values of shaderc's C interface. */
@@ -43,13 +44,17 @@ static const struct {
 static const char *const names[] = { "libshaderc.so.1", "libshaderc_shared.so.1" };
 
 static bool is_there;
+static char why_not[160];
 
 static void open_library(void)
 {
     void *library = NULL;
 
-    for (size_t i = 0; i < ARRAY_LEN(names) && !library; i++)
+    for (size_t i = 0; i < ARRAY_LEN(names) && !library; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        if (!library && !why_not[0])
+            snprintf(why_not, sizeof why_not, "%s", dlerror());
+    }
     for (size_t i = 0; library && i < ARRAY_LEN(symbols); i++) {
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol)
@@ -85,12 +90,11 @@ enum err glsl_compile(char **bytes, size_t *n, const char *text, const char *nam
     enum err err = ERR_NO_MEMORY;
 
     if (!glsl_can_compile())
-        return err_set(
-            ERR_UNSUPPORTED,
-            "[vulkan_kernel] GLSL needs libshaderc (Debian: libshaderc1), which cannot be "
-            "opened. SPIR-V does without: glslc -fshader-stage=compute "
-            "--target-env=vulkan1.2 -o %s.spv %s.comp makes it of what verbose prints.",
-            name, name);
+        return err_set(ERR_UNSUPPORTED,
+                       "[vulkan_kernel] GLSL needs libshaderc, which cannot be opened (%s). SPIR-V "
+                       "does without: glslc -fshader-stage=compute --target-env=vulkan1.2 -o "
+                       "%.40s.spv %.40s.comp makes it of what verbose prints.",
+                       why_not, name, name);
     compiler = shaderc.compiler_new();
     options = shaderc.options_new();
     if (compiler && options) {

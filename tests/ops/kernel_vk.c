@@ -258,6 +258,7 @@ static void test_glsl(void **state)
     assert_ok(mlx_fast_vulkan_kernel_config_add_template_arg_dtype(t.config, "T", MLX_INT32));
     assert_ok(mlx_fast_vulkan_kernel_config_add_template_arg_int(t.config, "p", 1));
     assert_ok(mlx_fast_vulkan_kernel_config_add_template_arg_bool(t.config, "twice", true));
+    assert_true(glsl_can_compile() || !getenv("TEST_GLSL"));
     if (!glsl_can_compile()) {
         refuse(&t, "glslc -fshader-stage=compute");
     } else {
@@ -271,6 +272,70 @@ static void test_glsl(void **state)
     }
     mlx_vector_string_free(in);
     mlx_vector_string_free(out);
+    end(&t);
+}
+
+static mlx_fast_vulkan_kernel glsl_of(const char *source, bool atomic)
+{
+    mlx_vector_string in = mlx_vector_string_new_value("x"), out = mlx_vector_string_new_value("y");
+    mlx_fast_vulkan_kernel k =
+        mlx_fast_vulkan_kernel_new("glsl", in, out, source, "", true, atomic);
+
+    mlx_vector_string_free(in);
+    mlx_vector_string_free(out);
+    assert_non_null(k.ctx);
+    return k;
+}
+
+/* Elements of every dtype that a GPU has, as they come. */
+static void test_glsl_dtypes(void **state)
+{
+    enum { N = 45 };
+
+    (void)state;
+    for (int t = MLX_BOOL; t <= MLX_COMPLEX64 && glsl_can_compile(); t++) {
+        struct trial trial =
+            trial_of(glsl_of("y[gl_GlobalInvocationID.x] = x[gl_GlobalInvocationID.x];", false));
+        mlx_array x = ramp(N, 0), same = mlx_array_new(), y;
+        bool is_same = false;
+        if (t == MLX_FLOAT64)
+            goto next;
+        assert_ok(mlx_astype(&x, x, (mlx_dtype)t, gpu));
+        assert_ok(mlx_vector_array_append_value(trial.in, x));
+        add_out(&trial, N, (mlx_dtype)t);
+        assert_ok(mlx_fast_vulkan_kernel_config_set_grid(trial.config, N, 1, 1));
+        assert_ok(mlx_fast_vulkan_kernel_config_set_thread_group(trial.config, 16, 1, 1));
+        y = run(&trial);
+        assert_ok(mlx_array_equal(&same, x, y, false, gpu));
+        assert_ok(mlx_array_eval(same));
+        assert_ok(mlx_array_item_bool(&is_same, same));
+        if (!is_same)
+            fail_msg("dtype %d", t);
+        mlx_array_free(y);
+    next:
+        mlx_array_free(same);
+        mlx_array_free(x);
+        end(&trial);
+    }
+}
+
+/* Atomics; threads beyond the grid do nothing. */
+static void test_glsl_grid(void **state)
+{
+    struct trial t = trial_of(glsl_of("atomicAdd(y[0], int(x[0]));", true));
+
+    (void)state;
+    add_in(&t, mlx_array_new_int(2));
+    add_out(&t, 1, MLX_INT32);
+    assert_ok(mlx_fast_vulkan_kernel_config_set_init_value(t.config, 1));
+    assert_ok(mlx_fast_vulkan_kernel_config_set_grid(t.config, 37, 3, 1));
+    assert_ok(mlx_fast_vulkan_kernel_config_set_thread_group(t.config, 16, 2, 1));
+    if (glsl_can_compile()) {
+        mlx_array y = run(&t);
+        assert_ok(mlx_array_eval(y));
+        assert_int_equal(mlx_array_data_int32(y)[0], 1 + 2 * 37 * 3);
+        mlx_array_free(y);
+    }
     end(&t);
 }
 
@@ -490,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_bindings),    cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_init_value),  cmocka_unit_test(test_among_ops),
         cmocka_unit_test(test_many),        cmocka_unit_test(test_glsl),
+        cmocka_unit_test(test_glsl_dtypes), cmocka_unit_test(test_glsl_grid),
         cmocka_unit_test(test_broken_glsl), cmocka_unit_test(test_strides),
         cmocka_unit_test(test_threads),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),

@@ -295,7 +295,7 @@ int mlx_fast_vulkan_kernel_config_set_push_constants(mlx_fast_vulkan_kernel_conf
 /* The 32 bits of one; the others have the module's values. Not in GLSL. */
 int mlx_fast_vulkan_kernel_config_set_specialization(mlx_fast_vulkan_kernel_config cls,
                                                      uint32_t constant_id, uint32_t bits);
-/* Macros of GLSL: the type that has the elements of that dtype, a number, 0 or 1. */
+/* Macros of GLSL: the type that has the elements of that dtype, a number, true or false. */
 int mlx_fast_vulkan_kernel_config_add_template_arg_dtype(mlx_fast_vulkan_kernel_config cls,
                                                          const char *name, mlx_dtype dtype);
 int mlx_fast_vulkan_kernel_config_add_template_arg_int(mlx_fast_vulkan_kernel_config cls,
