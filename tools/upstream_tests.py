@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs MLX's own Python tests against the package, and writes what passed as a table.
 
-usage: upstream_tests.py CHECKOUT [-d cpu|gpu|all] [-j WORKERS] [-t SECONDS] [-k PART] [-o FILE] [-v]
+usage: upstream_tests.py CHECKOUT [-d cpu|gpu|all] [-j WORKERS] [-t SECONDS] [-k PART] [-o FILE]
+                         [-r RESULTS] [-v]
 
 CHECKOUT is a folder with a checkout of ml-explore/mlx; its python/tests are run as they are. The
 package is found as Python finds it: set PYTHONPATH=build/python for that of a build folder.
@@ -11,11 +12,13 @@ package is found as Python finds it: set PYTHONPATH=build/python for that of a b
   -t  seconds that a single test may take (120)
   -k  only files or tests whose name has this in it
   -o  where the report goes: docs/upstream.md is one of -d all
+  -r  keeps results in this file; tests that passed there or skipped themselves are not run again
   -v  shows why tests failed, and says when a file is done
 
 A test that crashes or takes too long fails, and the rest of its file goes on in a new process. What
-cannot pass is a row of tools/upstream_excluded.txt, with its reason; a row that names a subtest leaves
-the others in. The status is 1 if anything else failed. Rows whose test passed are named at the end.
+cannot pass is a row of tools/upstream_excluded.txt, with its reason; a row that names a subtest
+leaves the others in. The status is 1 if anything else failed. Rows whose test passed are named at
+the end.
 """
 
 import argparse
@@ -103,15 +106,34 @@ def child(path, names):
 
 # ---- the process that starts those ----
 
+class Store:
+    """Results of earlier runs in a file of JSON: {"DEVICE FILE": {test: [status, text]}}."""
+
+    def __init__(self, path):
+        self.path, self.lock = path, threading.Lock()
+        self.known = json.loads(path.read_text()) if path and path.exists() else {}
+
+    def get(self, key):
+        return {n: r for n, r in self.known.get(key, {}).items() if r[0] in (PASSED, SKIPPED)}
+
+    def put(self, key, results):
+        with self.lock:
+            self.known[key] = results
+            if self.path:
+                self.path.write_text(json.dumps(self.known, indent=0))
+
+
 class File:
     """The tests of a file and what became of them: {name: (status, text)}."""
 
     def __init__(self, path, device, rows, options):
         self.path, self.device, self.options, self.results = path, device, options, {}
+        self.key = f"{device} {path.name}"
         self.rows = {test: reason for (file, test), reason in rows.items() if file == path.name}
         # Tests run in their folder, where relative paths would lead elsewhere.
-        paths = [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
-        self.env = dict(os.environ, DEVICE=device, PYTHONPATH=os.pathsep.join(paths))
+        paths = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+        paths = os.pathsep.join(map(os.path.abspath, paths))
+        self.env = dict(os.environ, DEVICE=device, PYTHONPATH=paths)
 
     def start(self, names):
         return subprocess.Popen([sys.executable, __file__, "--child", str(self.path), *names],
@@ -127,9 +149,12 @@ class File:
                 self.results = {"(import)": ("error", self.last_errors())}
                 return self
             names = [n for n in names if self.options.part in f"{self.path.name} {n}"]
-            while names:
+            kept = self.options.store.get(self.key)
+            self.results = {n: kept[n] for n in names if n in kept}
+            while names := [n for n in names if n not in self.results]:
                 self.run_until_trouble(names)
-                names = [n for n in names if n not in self.results]
+        if not self.options.part:
+            self.options.store.put(self.key, self.results)
         if self.options.verbose:
             print(f"{self.device} {self.path.name}: {dict(self.numbers())}", flush=True)
         return self
@@ -153,7 +178,8 @@ class File:
         return {n: text for n, (status, text) in self.results.items() if status in statuses}
 
     def failed(self):
-        return {n: t for n, (status, t) in self.results.items() if status not in (PASSED, OUT, SKIPPED)}
+        fine = (PASSED, OUT, SKIPPED)
+        return {n: text for n, (status, text) in self.results.items() if status not in fine}
 
     def last_errors(self):
         self.errors.seek(0)
@@ -216,7 +242,8 @@ def devices_of(runs):
     code = ("import mlx.core as mx\nfor d in (mx.cpu, mx.gpu):\n"
             "    print(mx.device_info(d).get('device_name', '') if mx.is_available(d) else '')")
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    return [f"{d} ({n})" if n else d for d, n in zip(DEVICES["all"], names.splitlines()) if d in runs]
+    names = dict(zip(DEVICES["all"], names.splitlines()))
+    return [f"{d} ({names[d]})" if names.get(d) else d for d in runs]
 
 
 def packages():
@@ -255,7 +282,8 @@ def by_test(runs, pick):
                 found.setdefault((f.path.name, name.split(".")[-1], text), []).append(d)
     lines = [f"| {file} | {test} | {', '.join(ds)} | {text} |"
              for (file, test, text), ds in sorted(found.items())]
-    return ["| file | test | device | reason |", "|---|---|---|---|", *lines] if lines else ["None."]
+    head = ["| file | test | device | reason |", "|---|---|---|---|"]
+    return [*head, *lines] if lines else ["None."]
 
 
 def skips(runs):
@@ -288,9 +316,9 @@ def report(runs, checkout):
 
 def unused(runs, rows):
     """Rows of tests that passed, or that are not there, on all devices."""
-    used = {(f.path.name, test) for files in runs.values() for f in files for test in f.named(OUT)}
-    return [f"{file} {test}" for file, test in rows
-            if (file, test.split("(")[0]) not in used and (test != "*" or file not in {f for f, _ in used})]
+    used = {(f.path.name, t) for files in runs.values() for f in files for t in (*f.named(OUT), "*")
+            if f.named(OUT)}
+    return [f"{file} {test}" for file, test in rows if (file, test.split("(")[0]) not in used]
 
 
 def run_all(device, rows, options):
@@ -310,8 +338,10 @@ def main():
     parser.add_argument("-t", dest="seconds", type=float, default=120)
     parser.add_argument("-k", dest="part", default="")
     parser.add_argument("-o", dest="out", type=pathlib.Path)
+    parser.add_argument("-r", dest="store", type=pathlib.Path)
     parser.add_argument("-v", dest="verbose", action="store_true")
     options = parser.parse_args()
+    options.store = Store(options.store)
     rows = excluded()
     runs = {d: run_all(d, rows, options) for d in DEVICES[options.device]}
     for d, files in runs.items() if options.verbose else []:
