@@ -382,6 +382,7 @@ int mlx_number_of_elements(mlx_array *res, const mlx_array a, const int *axes, s
     enum dtype t = call_dtype(&c, dtype);
 
     if (call_ok(&c))
-        c.err = ops_number_of_elements(&c.out, x, list, inverted, t);
+        c.err =
+            ops_number_of_elements(&c.out, x, &(struct ops_elements){ list, inverted, t }, c.strm);
     return CALL_END_ARR(&c, res);
 }

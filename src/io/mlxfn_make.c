@@ -116,43 +116,16 @@ out:
     return err;
 }
 
-/* The shape without some axes, which are counted from the end and ascend. */
-static enum err without(struct shp *out, const struct prim_call *c, const struct arr *a)
-{
-    const struct axes_params *p = &c->params->axes;
-    int next = 0;
-
-    out->ndim = 0;
-    for (int i = 0; i < a->ndim; i++)
-        if (next < p->n && p->axis[next] + a->ndim == i)
-            next++;
-        else
-            out->d[out->ndim++] = a->shape[i];
-    return next == p->n ? ERR_OK : unfit(c);
-}
-
 enum err make_broadcast_axes(struct prim_call *c)
 {
-    const struct axes_params *p = &c->params->axes;
-    struct shp shape = { .ndim = 0 }, other;
-    enum err err = ERR_OK;
+    struct out_desc d;
+    struct infer_call i = {
+        .op = c->op, .params = c->params, .in = c->in, .n_in = c->n_in, .out = &d
+    };
+    enum err err;
 
-    if (c->n_in == 0)
-        return unfit(c);
-    for (size_t i = 0; i < c->n_in; i++) {
-        TRY(without(&other, c, c->in[i]));
-        TRY(shp_broadcast(&shape, &shape, &other, "broadcast_shapes"));
-    }
-    int ndim = shape.ndim + p->n;
-    if (ndim > SHP_MAX)
-        return unfit(c);
-    for (int i = 0; i < p->n; i++) {
-        int at = p->axis[i] + ndim;
-        memmove(&shape.d[at + 1], &shape.d[at], (size_t)(shape.ndim - at) * sizeof shape.d[0]);
-        shape.d[at] = c->in[0]->shape[p->axis[i] + c->in[0]->ndim];
-        shape.ndim++;
-    }
-    err = broadcast_to(c, &shape);
+    TRY(op_infer(&i));
+    err = broadcast_to(c, &d.shape);
 out:
     return err;
 }
@@ -181,11 +154,9 @@ enum err make_unflatten(struct prim_call *c)
 enum err make_elements(struct prim_call *c)
 {
     const struct elements_params *p = &c->params->elements;
+    struct ops_elements e = { { p->axis, (size_t)p->n }, p->inverted, (enum dtype)p->dtype };
 
-    if (c->n_in != 1)
-        return unfit(c);
-    return ops_number_of_elements(c->result, c->in[0], (struct ints){ p->axis, (size_t)p->n },
-                                  p->inverted, (enum dtype)p->dtype);
+    return c->n_in == 1 ? ops_number_of_elements(c->result, c->in[0], &e, c->strm) : unfit(c);
 }
 
 /* The update is as large as what it replaces. */

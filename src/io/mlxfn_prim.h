@@ -10,11 +10,6 @@
 struct no_params {
     int32_t none;
 };
-struct elements_params {
-    int32_t n;
-    int32_t axis[SHP_MAX];
-    int32_t inverted, dtype;
-};
 
 struct search_params {
     int32_t is_right;
@@ -23,7 +18,6 @@ struct search_params {
 /* Room for the parameters of any row. */
 union prim_params {
     struct no_params no;
-    struct elements_params elements;
     struct search_params search;
 #define WORDS(...)
 #define PARAMS(name, fields) struct name##_params name;
@@ -155,6 +149,7 @@ struct prim_inputs {
     size_t n;
 };
 #define ADAPT(name) enum err adapt_##name(struct prim_inputs *in, const struct node *n)
+ADAPT(elements);
 ADAPT(norm);
 ADAPT(rope);
 #define adapt_none NULL

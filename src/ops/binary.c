@@ -1,3 +1,4 @@
+#include "graph/tracing.h"
 #include "ops/build.h"
 #include "ops/dtype_rules.h"
 #include "ops/rules.h"
@@ -71,7 +72,8 @@ static enum err binary_node(struct arr **out, enum op_id op, struct arr *const *
     struct arr *in[2] = { NULL, NULL };
     enum err err;
 
-    if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1]))
+    if (src[0]->dtype == t && src[1]->dtype == t && arr_same_shape(src[0], src[1]) &&
+        !tracing_is_dynamic())
         return ops_make(out, op, NULL, (struct arrs){ src, 2 }, s);
     TRY(ops_align(in, src, t, s));
     TRY(ops_make_of(out, op, NULL, (struct given){ in, 2 }, s));

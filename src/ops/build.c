@@ -1,5 +1,6 @@
 #include "ops/build.h"
 #include "graph/op_call.h"
+#include "graph/tracing.h"
 
 static enum err make(struct arr **outs, struct node_params *p)
 {
@@ -84,15 +85,17 @@ out:
 
 enum err ops_align(struct arr *in[2], struct arr *const src[2], enum dtype t, struct strm *s)
 {
-    struct shp shape;
+    struct ops_stretch to = { .own = 0 };
+    bool is_dynamic = tracing_is_dynamic();
     enum err err;
 
     in[0] = in[1] = NULL;
-    TRY(ops_common_shape(&shape, (struct arrs){ src, 2 }));
+    TRY(ops_common_shape(&to.shape, (struct arrs){ src, 2 }));
     for (int i = 0; i < 2; i++) {
         TRY(ops_astype(&in[i], src[i], t, s));
-        if (!has_shape(in[i], &shape))
-            STEP(in[i], ops_stretch(&next, in[i], &shape, s));
+        to.with = (struct arrs){ &src[1 - i], 1 };
+        if (is_dynamic || !has_shape(in[i], &to.shape))
+            STEP(in[i], ops_stretch_with(&next, in[i], &to, s));
     }
 out:
     if (err)

@@ -106,6 +106,16 @@ void ops_pad_region(struct slice_params *out, const struct arr *a, const struct 
 MUST_CHECK enum err ops_stretch(struct arr **out, struct arr *a, const struct shp *shape,
                                 struct strm *s);
 
+/* The same for a shape that others have a part in, which are inputs of the node while a graph is
+ * recorded for other sizes, too. */
+struct ops_stretch {
+    struct shp shape;
+    struct arrs with; /* may have a itself */
+    int own;          /* of the last axes everybody keeps what they have */
+};
+MUST_CHECK enum err ops_stretch_with(struct arr **out, struct arr *a, const struct ops_stretch *to,
+                                     struct strm *s);
+
 MUST_CHECK enum err ops_common_shape(struct shp *out, struct arrs in);
 
 /* Two operands cast to t, then broadcast to their common shape. On success in[] holds two new

@@ -3,41 +3,35 @@
 #include "ops/build.h"
 #include "ops/rules.h"
 
-static enum err full_of(struct arr **out, struct arr *vals, const struct shp *shape, enum dtype t,
-                        struct strm *s)
+enum err ops_full(struct arr **out, struct ints shape, struct arr *vals, enum dtype t,
+                  struct strm *s)
 {
     struct arr *x = NULL;
+    struct shp to;
     enum err err;
 
+    TRY(shp_make(&to, shape.v, shape.n, "full"));
     TRY(ops_astype(&x, vals, t, s));
-    STEP(x, ops_broadcast_to(&next, x, shp_ints(shape), s));
+    STEP(x, ops_broadcast_to(&next, x, shp_ints(&to), s));
     TRY(ops_make_one(out, OP_FULL, NULL, x, s));
 out:
     arr_unref(&x);
     return err;
 }
 
-enum err ops_full(struct arr **out, struct ints shape, struct arr *vals, enum dtype t,
-                  struct strm *s)
-{
-    struct shp to;
-    enum err err;
-
-    TRY(shp_make(&to, shape.v, shape.n, "full"));
-    TRY(full_of(out, vals, &to, t, s));
-out:
-    return err;
-}
-
 enum err ops_full_like(struct arr **out, struct arr *a, struct arr *vals, enum dtype t,
                        struct strm *s)
 {
-    struct shp to;
+    struct ops_stretch to = { .with = { &a, 1 } };
+    struct arr *x = NULL;
     enum err err;
 
-    TRY(ops_common_shape(&to, (struct arrs){ (struct arr *[]){ a, vals }, 2 }));
-    TRY(full_of(out, vals, &to, t, s));
+    TRY(ops_common_shape(&to.shape, (struct arrs){ (struct arr *[]){ a, vals }, 2 }));
+    TRY(ops_astype(&x, vals, t, s));
+    STEP(x, ops_stretch_with(&next, x, &to, s));
+    TRY(ops_make_one(out, OP_FULL, NULL, x, s));
 out:
+    arr_unref(&x);
     return err;
 }
 
@@ -55,7 +49,14 @@ out:
 
 enum err ops_fill_like(struct arr **out, struct arr *a, double value, enum dtype t, struct strm *s)
 {
-    return ops_fill(out, shape_of(a), value, t, s);
+    struct arr *v = NULL;
+    enum err err;
+
+    TRY(arr_new_number(&v, value, t));
+    TRY(ops_full_like(out, a, v, t, s));
+out:
+    arr_unref(&v);
+    return err;
 }
 
 /* One element in one dimension. */
@@ -206,22 +207,4 @@ enum err ops_tril(struct arr **out, struct arr *a, int k, struct strm *s)
 enum err ops_triu(struct arr **out, struct arr *a, int k, struct strm *s)
 {
     return triangle(out, a, k == INT32_MIN ? k : k - 1, false, s);
-}
-
-enum err ops_number_of_elements(struct arr **out, const struct arr *a, struct ints axes,
-                                bool inverted, enum dtype t)
-{
-    double n = 1;
-    enum err err;
-
-    if (axes.n == SIZE_MAX)
-        n = (double)a->size;
-    for (size_t i = 0; axes.n != SIZE_MAX && i < axes.n; i++) {
-        int axis;
-        TRY(shp_axis(&axis, axes.v[i], a->ndim, "number_of_elements"));
-        n *= a->shape[axis];
-    }
-    TRY(arr_new_number(out, inverted ? 1.0 / n : n, t));
-out:
-    return err;
 }

@@ -113,9 +113,10 @@ enum err index_prepare(struct arr **in, struct shp *shape, const struct arr *a,
     shape->ndim = 0;
     if (l->indices.n)
         TRY(ops_common_shape(shape, l->indices));
+    struct ops_stretch to = { .shape = *shape, .with = l->indices };
     for (size_t i = 0; i < l->indices.n; i++) {
         TRY(ops_astype(&in[i], l->indices.v[i], t, s));
-        STEP(in[i], ops_stretch(&next, in[i], shape, s));
+        STEP(in[i], ops_stretch_with(&next, in[i], &to, s));
     }
 out:
     if (err)

@@ -114,24 +114,31 @@ out:
     return err;
 }
 
+static void set_matrix(struct shp *shape, const struct arr *a)
+{
+    shape->d[shape->ndim - 2] = dim_from_end(a, 2);
+    shape->d[shape->ndim - 1] = dim_from_end(a, 1);
+}
+
 /* Broadcasts everything before the last two dimensions. */
 static enum err broadcast_batches(struct operands *m, struct strm *s)
 {
-    struct shp a, b, batch;
+    struct arr *other = m->b;
+    struct ops_stretch to = { .with = { &other, 1 }, .own = 2 };
+    struct shp a, b;
     enum err err;
 
     arr_shape(&a, m->a);
     arr_shape(&b, m->b);
     a.ndim -= 2;
     b.ndim -= 2;
-    TRY(shp_broadcast(&batch, &a, &b, "broadcast_shapes"));
-    batch.ndim += 2;
-    batch.d[batch.ndim - 2] = dim_from_end(m->a, 2);
-    batch.d[batch.ndim - 1] = dim_from_end(m->a, 1);
-    STEP(m->a, ops_stretch(&next, m->a, &batch, s));
-    batch.d[batch.ndim - 2] = dim_from_end(m->b, 2);
-    batch.d[batch.ndim - 1] = dim_from_end(m->b, 1);
-    STEP(m->b, ops_stretch(&next, m->b, &batch, s));
+    TRY(shp_broadcast(&to.shape, &a, &b, "broadcast_shapes"));
+    to.shape.ndim += 2;
+    set_matrix(&to.shape, m->a);
+    STEP(m->a, ops_stretch_with(&next, m->a, &to, s));
+    other = m->a;
+    set_matrix(&to.shape, m->b);
+    STEP(m->b, ops_stretch_with(&next, m->b, &to, s));
 out:
     return err;
 }
@@ -220,17 +227,28 @@ static void addend_shape(struct shp *out, const struct shp *product, const struc
     }
 }
 
+/* Whether c has all columns of the product of matrices, so that only its rows are those of a. */
+static bool has_columns(const struct arr *c, const struct operands *m)
+{
+    return !m->a_is_vector && !m->b_is_vector && c->ndim > 0 &&
+           dim_from_end(c, 1) == dim_from_end(m->b, 1);
+}
+
 /* c as the third operand, of the product's full shape. */
 static enum err addend(struct arr **out, struct arr *c, const struct shp *product,
                        const struct operands *m, struct strm *s)
 {
-    struct shp to;
+    struct arr *a = m->a;
+    struct ops_stretch to = { .with = { &a, 1 }, .own = 1 };
     struct arr *x = NULL;
     enum err err;
 
-    addend_shape(&to, product, m);
+    addend_shape(&to.shape, product, m);
     TRY(ops_astype(&x, c, dtype_of(m->a), s));
-    STEP(x, ops_broadcast_to(&next, x, shp_ints(&to), s));
+    if (tracing_is_dynamic() && has_columns(c, m))
+        STEP(x, ops_stretch_with(&next, x, &to, s));
+    else
+        STEP(x, ops_broadcast_to(&next, x, shp_ints(&to.shape), s));
     TRY(ops_reshape(out, x, shp_ints(product), s));
 out:
     arr_unref(&x);

@@ -119,9 +119,15 @@ MUST_CHECK enum err ops_tri(struct arr **out, const struct ops_diagonal *d, enum
                             struct strm *s);
 MUST_CHECK enum err ops_tril(struct arr **out, struct arr *a, int k, struct strm *s);
 MUST_CHECK enum err ops_triu(struct arr **out, struct arr *a, int k, struct strm *s);
-/* Product of the sizes of axes, or one over it; a leaf. */
-MUST_CHECK enum err ops_number_of_elements(struct arr **out, const struct arr *a, struct ints axes,
-                                           bool inverted, enum dtype t);
+/* Product of the sizes of axes, or one over it; a leaf but in graphs that are recorded for other
+ * sizes, too. */
+struct ops_elements {
+    struct ints axes;
+    bool inverted;
+    enum dtype dtype;
+};
+MUST_CHECK enum err ops_number_of_elements(struct arr **out, struct arr *a,
+                                           const struct ops_elements *e, struct strm *s);
 
 /* Two axes of an array and which diagonal of theirs (positive: above the main one). */
 struct ops_plane {

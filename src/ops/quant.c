@@ -439,7 +439,10 @@ static enum err broadcast_batches(struct product *m, struct strm *s)
         shape.ndim += 2;
         for (int d = 1; d <= 2; d++)
             shape.d[shape.ndim - d] = m->in[i]->shape[m->in[i]->ndim - d];
-        STEP(m->in[i], ops_stretch(&next, m->in[i], &shape, s));
+        STEP(m->in[i],
+             ops_stretch_with(
+                 &next, m->in[i],
+                 &(struct ops_stretch){ .shape = shape, .with = { m->in, m->n_in }, .own = 2 }, s));
     }
 out:
     return err;

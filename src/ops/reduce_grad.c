@@ -168,9 +168,12 @@ out:
 
 static enum err vjp_of_kind(struct arr **out, const struct vjp_call *c)
 {
+    struct ops_stretch to = { .with = { c->f.in, 1 } };
+
     switch (kind_of(&c->f)) {
     case REDUCE_SUM: /* the reduced axes are there, with size 1 */
-        return ops_broadcast_to(out, c->cotan[0], shape_of(c->f.in[0]), c->f.strm);
+        arr_shape(&to.shape, c->f.in[0]);
+        return ops_stretch_with(out, c->cotan[0], &to, c->f.strm);
     case REDUCE_PROD:
         return vjp_prod(out, c);
     case REDUCE_MIN:

@@ -38,7 +38,8 @@ enum err ops_mean(struct arr **out, struct arr *a, const struct ops_axes *x, str
 
     TRY(check_axes(a, x->axes, "mean"));
     TRY(ops_reduce(&sum, REDUCE_SUM, a, x, s));
-    TRY(ops_number_of_elements(&n, a, x->axes, true, dt_at_least_float(dtype_of(a))));
+    TRY(ops_number_of_elements(
+        &n, a, &(struct ops_elements){ x->axes, true, dt_at_least_float(dtype_of(a)) }, s));
     TRY(ops_binary(out, OP_MULTIPLY, sum, n, s));
 out:
     arr_unref(&sum);
@@ -68,14 +69,14 @@ static enum dtype variance_dtype(const struct arr *a)
 }
 
 /* max(n - ddof, 0), where n elements of a lie along the axes. */
-static enum err degrees_of_freedom(struct arr **out, const struct arr *a, struct ints axes,
-                                   int ddof, struct strm *s)
+static enum err degrees_of_freedom(struct arr **out, struct arr *a, struct ints axes, int ddof,
+                                   struct strm *s)
 {
     enum dtype t = variance_dtype(a);
     struct arr *n = NULL, *v = NULL;
     enum err err;
 
-    TRY(ops_number_of_elements(&n, a, axes, false, t));
+    TRY(ops_number_of_elements(&n, a, &(struct ops_elements){ axes, false, t }, s));
     TRY(arr_new_number(&v, ddof, t));
     STEP(n, ops_binary(&next, OP_SUBTRACT, n, v, s));
     STEP(v, arr_new_number(&next, 0, t));
@@ -100,7 +101,8 @@ enum err ops_var(struct arr **out, struct arr *a, const struct ops_axes *x, int 
         TRY(degrees_of_freedom(&n, a, x->axes, ddof, s));
         TRY(ops_binary(out, OP_DIVIDE, v, n, s));
     } else {
-        TRY(ops_number_of_elements(&n, a, x->axes, true, variance_dtype(a)));
+        TRY(ops_number_of_elements(&n, a,
+                                   &(struct ops_elements){ x->axes, true, variance_dtype(a) }, s));
         TRY(ops_binary(out, OP_MULTIPLY, v, n, s));
     }
 out:

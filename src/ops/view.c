@@ -1,8 +1,47 @@
 /* Views: other shapes and orders of the same elements. */
+#include "graph/tracing.h"
 #include "ops/build.h"
 #include "ops/rules.h"
 
 /* ---- what the results are ---- */
+
+/* Reads a shape that a caller asked for, with one entry -1 that follows from size, and checks that
+ * it holds size elements. */
+static enum err read_shape(struct shp *out, struct ints shape, int64_t size, const char *op)
+{
+    int infer = -1;
+    int64_t known;
+
+    if (shape.n > SHP_MAX)
+        return err_set(ERR_ARG, "[%s] Arrays have at most %d dimensions, got %zu.", op, SHP_MAX,
+                       shape.n);
+    out->ndim = (int)shape.n;
+    for (int i = 0; i < out->ndim; i++) {
+        out->d[i] = shape.v[i];
+        if (shape.v[i] >= 0)
+            continue;
+        if (shape.v[i] != -1)
+            return err_set(ERR_ARG, "[%s] Negative dimension %d in the shape.", op, shape.v[i]);
+        if (infer >= 0)
+            return err_set(ERR_ARG, "[%s] Can only infer one dimension.", op);
+        infer = i;
+        out->d[i] = 1;
+    }
+    if (!shp_size_checked(out, &known))
+        return err_set(ERR_OVERFLOW, "[%s] The shape holds too many elements.", op);
+    if (infer >= 0 && known == 0)
+        return err_set(ERR_ARG, "[%s] Cannot infer the shape of an empty array.", op);
+    if (infer >= 0) {
+        enum err err = ops_dim(&out->d[infer], size / known, op);
+        if (err)
+            return err;
+        known *= out->d[infer];
+    }
+    if (known != size)
+        return err_set(ERR_ARG, "[%s] Cannot reshape %lld elements into shape %s.", op,
+                       (long long)size, shp_text(out));
+    return ERR_OK;
+}
 
 /* Product of dimensions; -1 if they are no shape or too large. */
 static int64_t elements(const int32_t *v, int n)
@@ -27,10 +66,13 @@ static void set_shape(struct infer_call *c, const int32_t *v, int n)
 enum err op_infer_reshape(struct infer_call *c)
 {
     const struct shape_params *p = c->params;
+    enum err err;
 
-    FITS(elements(p->shape, p->n) == (int64_t)c->in[0]->size);
-    set_shape(c, p->shape, p->n);
-    return ERR_OK;
+    TRY(read_shape(&c->out[0].shape, (struct ints){ p->shape, (size_t)p->n },
+                   (int64_t)c->in[0]->size, "reshape"));
+    c->out[0].dtype = dtype_of(c->in[0]);
+out:
+    return err;
 }
 
 enum err op_infer_broadcast(struct infer_call *c)
@@ -207,46 +249,9 @@ enum err ops_view(struct arr **out, struct arr *a, enum dtype t, struct strm *s)
     return ops_make_one(out, OP_VIEW, &(struct dtype_params){ (int32_t)t }, a, s);
 }
 
-/* Reads a shape that a caller asked for, with one entry -1 that follows from size, and checks that
- * it holds size elements. */
-static enum err read_shape(struct shp *out, struct ints shape, int64_t size, const char *op)
-{
-    int infer = -1;
-    int64_t known;
-
-    if (shape.n > SHP_MAX)
-        return err_set(ERR_ARG, "[%s] Arrays have at most %d dimensions, got %zu.", op, SHP_MAX,
-                       shape.n);
-    out->ndim = (int)shape.n;
-    for (int i = 0; i < out->ndim; i++) {
-        out->d[i] = shape.v[i];
-        if (shape.v[i] >= 0)
-            continue;
-        if (shape.v[i] != -1)
-            return err_set(ERR_ARG, "[%s] Negative dimension %d in the shape.", op, shape.v[i]);
-        if (infer >= 0)
-            return err_set(ERR_ARG, "[%s] Can only infer one dimension.", op);
-        infer = i;
-        out->d[i] = 1;
-    }
-    if (!shp_size_checked(out, &known))
-        return err_set(ERR_OVERFLOW, "[%s] The shape holds too many elements.", op);
-    if (infer >= 0 && known == 0)
-        return err_set(ERR_ARG, "[%s] Cannot infer the shape of an empty array.", op);
-    if (infer >= 0) {
-        enum err err = ops_dim(&out->d[infer], size / known, op);
-        if (err)
-            return err;
-        known *= out->d[infer];
-    }
-    if (known != size)
-        return err_set(ERR_ARG, "[%s] Cannot reshape %lld elements into shape %s.", op,
-                       (long long)size, shp_text(out));
-    return ERR_OK;
-}
-
 enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct strm *s)
 {
+    struct shape_params p;
     struct shp to;
     enum err err;
 
@@ -254,7 +259,10 @@ enum err ops_reshape(struct arr **out, struct arr *a, struct ints shape, struct 
         (shape.n == 0 || memcmp(shape.v, a->shape, shape.n * sizeof *shape.v) == 0))
         return ops_same(out, a);
     TRY(read_shape(&to, shape, (int64_t)a->size, "reshape"));
-    struct shape_params p = shape_params(&to);
+    p = shape_params(&to);
+    /* For other sizes -1 remains what follows from them. */
+    for (int i = 0; i < p.n && tracing_is_dynamic() && a->tracer; i++)
+        p.shape[i] = shape.v[i];
     TRY(ops_make_one(out, OP_RESHAPE, &p, a, s));
 out:
     return err;
@@ -431,14 +439,14 @@ out:
 
 enum err ops_broadcast_arrays(struct arr **outs, struct arrs in, struct strm *s)
 {
-    struct shp shape;
+    struct ops_stretch to = { .with = in };
     size_t done = 0;
     enum err err = ERR_OK;
 
     if (in.n)
-        TRY(ops_common_shape(&shape, in));
+        TRY(ops_common_shape(&to.shape, in));
     for (; done < in.n; done++)
-        TRY(ops_stretch(&outs[done], in.v[done], &shape, s));
+        TRY(ops_stretch_with(&outs[done], in.v[done], &to, s));
 out:
     if (err)
         arr_unref_all(outs, done);

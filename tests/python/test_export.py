@@ -70,6 +70,49 @@ def test_shapeless_export(tmp_path):
         assert f(mx.zeros(n), mx.full((n,), 3.0))[0].tolist() == [3.0] * n
 
 
+def mean_and_variance(x):
+    return mx.mean(x, axis=0), mx.var(x), mx.std(x, axis=-1, ddof=1)
+
+
+def gradient(x, y):
+    return mx.grad(lambda x, y: mx.square(x - y).mean(), argnums=(0, 1))(x, y)
+
+
+@pytest.mark.parametrize(
+    "f, shapes, others",
+    [
+        (lambda x: x * 2 + 1, [(2, 2)], [(3, 4)]),
+        (lambda x, y: x + y, [(2, 3), (3,)], [(4, 5), (5,)]),
+        (lambda x, y: x + y, [(2, 2), (2, 2)], [(1, 5), (4, 1)]),
+        (lambda x, y: mx.where(x > 0, y, 0), [(2, 2), (2,)], [(3, 3), (3,)]),
+        (lambda x, y: x @ y, [(4, 2, 2), (2, 3)], [(7, 3, 5), (5, 3)]),
+        (lambda x, y: x @ y, [(4, 1, 2, 2), (5, 2, 3)], [(7, 1, 3, 2), (2, 2, 3)]),
+        (lambda c, x, y: mx.addmm(c, x, y), [(3,), (2, 4), (4, 3)], [(5,), (6, 4), (4, 5)]),
+        (lambda x: x.reshape(x.shape[0] * x.shape[1], -1), [(2, 3, 4)], [(2, 3, 8)]),
+        (lambda x: x.swapaxes(0, 1).reshape(-1), [(3, 4)], [(2, 8)]),
+        (lambda x: x + mx.zeros_like(x) + mx.full_like(x, 2.0), [(3, 4)], [(2, 8)]),
+        (lambda x, y: mx.allclose(x, y), [(2, 4), (4,)], [(3, 5), (5,)]),
+        (mean_and_variance, [(3, 4)], [(2, 8)]),
+        (gradient, [(3, 4), (4,)], [(2, 8), (8,)]),
+        (mx.vmap(lambda x, y: x * y, in_axes=(1, None)), [(3, 4), (3,)], [(5, 2), (5,)]),
+        (mx.vmap(lambda x, y: mx.mean(x @ y)), [(2, 3, 4), (2, 4)], [(2, 5, 6), (2, 6)]),
+    ],
+)
+def test_shapeless_export_of_sizes_that_follow(f, shapes, others, device, tmp_path):
+    def arrays(shapes):
+        return [mx.random.normal(s, key=mx.random.key(i)) for i, s in enumerate(shapes)]
+
+    path = str(tmp_path / "f.mlxfn")
+    mx.export_function(path, f, *arrays(shapes), shapeless=True)
+    exported = mx.import_function(path)
+    for sizes in (shapes, others):
+        wanted = f(*arrays(sizes))
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        for a, b in zip(exported(*arrays(sizes)), wanted, strict=True):
+            assert a.shape == b.shape and a.dtype == b.dtype
+            np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "make, error",
     [
