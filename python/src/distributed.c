@@ -37,9 +37,13 @@ PyObject *hand_distributed_init(struct frame *f)
     bool strict = f->v[0].b;
     int rc;
 
-    if (f->given[2]) {
+    if (f->given[2] && !PyCallable_Check(f->slot[2])) {
+        args_type_error(f->sig, "all_gather_factory", "a function or None", f->slot[2]);
+        return NULL;
+    }
+    if (f->given[2] && strcmp(backend, "jaccl") != 0) {
         PyErr_SetString(PyExc_ValueError,
-                        "[distributed] all_gather_factory is for backends that are not there.");
+                        "[distributed] all_gather_factory is for the backend jaccl alone.");
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS

@@ -197,13 +197,14 @@ static enum err find_group(struct dist_group **out, enum backend b, bool strict)
     return err;
 }
 
-/* Of those that failed the group of one is kept as well, but for "any". */
+/* Of those that failed the group of one is kept as well, but for "any"; it is not what strict asks
+ * for. */
 static enum err init(struct dist_group **out, enum backend b, bool strict)
 {
     struct dist_group *g = NULL;
     enum err err;
 
-    if (known[b]) {
+    if (known[b] && (known[b]->is_mpi || !strict)) {
         *out = dist_ref(known[b]);
         return ERR_OK;
     }
@@ -212,7 +213,7 @@ static enum err init(struct dist_group **out, enum backend b, bool strict)
         err = new_alone(&g);
     if (err)
         return err;
-    if (b != ANY)
+    if (b != ANY && !known[b])
         known[b] = dist_ref(g);
     for (int i = ANY; i <= MPI && g->is_mpi; i++)
         if (!known[i])

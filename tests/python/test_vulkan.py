@@ -66,4 +66,13 @@ def test_a_group_of_one(device):
         mx.distributed.all_sum(x, group=3)
     with pytest.raises((ValueError, RuntimeError)):
         mx.distributed.init(strict=True)
+    for backend in ("jaccl", "nccl", "ring"):
+        assert mx.distributed.init(backend=backend).size() == 1
+        with pytest.raises(RuntimeError):
+            mx.distributed.init(backend=backend, strict=True)
+    assert mx.distributed.init(backend="jaccl", all_gather_factory=print).size() == 1
+    with pytest.raises(ValueError):
+        mx.distributed.init(backend="mpi", all_gather_factory=print)
+    with pytest.raises(TypeError):
+        mx.distributed.init(backend="jaccl", all_gather_factory="print")
     assert isinstance(mx.distributed.is_available(), bool)
