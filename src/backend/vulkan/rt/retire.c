@@ -185,7 +185,7 @@ void vk_strm_wait_slot(struct vk_strm *s, uint64_t ticket)
         (void)err;
         unpin(s, slot);
     }
-    vk_strm_reap(s);
+    vk_streams_retire(); /* also those that nobody will use or wait for again */
 }
 
 /* Ticket of the oldest commit if it is in the queue, else 0. */

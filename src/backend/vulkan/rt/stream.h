@@ -8,8 +8,9 @@
  *
  * A submission is tracked by a fence; the stream's timeline semaphore is signalled only when a
  * stream of another queue waits, because a signal costs more than the submission. Nothing watches
- * the fences in the background: completed commits are retired at the next commit, wait or
- * allocation under pressure, by whichever thread comes by (retire.c). */
+ * the fences in the background: completed commits are retired at the next commit, wait (for any
+ * stream, because some are not used again) or allocation under pressure, by whichever thread comes
+ * by (retire.c). */
 #pragma once
 
 #include "backend/backend.h"
