@@ -19,7 +19,7 @@ BASE, GRAPH, PLAN, EVAL = "src/base", "src/graph", "src/plan", "src/eval"
 DIST = "src/dist"
 SPIRV = "src/spirv"
 LIBRARY = [BASE, SPIRV, GRAPH, PLAN, EVAL, DIST, "src/ops", "src/io"]
-LM = ["src/lm", "src/lm/chat", "src/lm/files", "src/lm/model", "src/lm/tokenizer"]
+LM = ["src/lm", "src/lm/chat", "src/lm/files", "src/lm/jinja", "src/lm/model", "src/lm/tokenizer"]
 STR = "src/lm/str.h"
 OPS_DEF = "src/ops/*.def"
 COMMON = "src/backend/common"
@@ -41,8 +41,9 @@ ALLOWED = {
     "src/io": [BASE, SPIRV, GRAPH, EVAL, "src/ops"],
     "src/transforms": [BASE, GRAPH, EVAL, "src/ops", "src/io"],
     "src/lm": LIBRARY + LM,
-    "src/lm/chat": LIBRARY + ["src/lm/tokenizer"],
+    "src/lm/chat": LIBRARY + ["src/lm/jinja", "src/lm/tokenizer"],
     "src/lm/files": LIBRARY + [STR, "src/lm/gguf_model.h", "src/lm/model", "src/lm/tokenizer"],
+    "src/lm/jinja": [BASE, STR],
     "src/lm/model": LIBRARY + ["src/lm/gguf_model.h"],
     "src/lm/tokenizer": LIBRARY + [STR, "src/lm/gguf_model.h"],
     "src/api": LIBRARY + ["src/transforms", PUBLIC],
