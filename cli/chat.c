@@ -79,12 +79,11 @@ static bool on_prompt(size_t done, size_t total, void *data)
 static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o,
                        const struct talk *t)
 {
+    const struct chat_params chat = llm_chat_params(o);
     int32_t context = s->model->config.context;
     enum err err;
 
-    TRY(session_encode(
-        out, s, t->msgs.v, t->msgs.n,
-        &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking }));
+    TRY(session_encode(out, s, t->msgs.v, t->msgs.n, &chat));
     if (out->n > (size_t)context)
         err = err_set(ERR_ARG,
                       "the conversation would have %zu tokens, and the context has %d; /reset "
@@ -269,7 +268,7 @@ int cmd_chat(int argc, char **argv)
         return 0;
     }
     TRY(llm_open(&s, &o));
-    if (!o.raw && chat_family(s.chat) == CHAT_PLAIN)
+    if (!o.raw && chat_is_plain(s.chat))
         fprintf(stderr, "mlx: the model has no chat template; texts are passed as they are\n");
     err = converse(&s, &o, &has_failed);
 out:

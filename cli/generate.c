@@ -31,6 +31,7 @@ out:
 
 static enum err encode(struct ids *out, struct lm_session *s, const struct llm_options *o)
 {
+    const struct chat_params chat = llm_chat_params(o);
     struct str prompt = { 0 };
     struct chat_msg msgs[2];
     size_t n = 0;
@@ -41,9 +42,7 @@ static enum err encode(struct ids *out, struct lm_session *s, const struct llm_o
     if (o->system)
         msgs[n++] = (struct chat_msg){ .role = "system", .content = o->system };
     msgs[n++] = (struct chat_msg){ .role = "user", .content = prompt.v };
-    err = session_encode(
-        out, s, msgs, n,
-        &(struct chat_params){ .add_generation_prompt = true, .thinking = o->thinking });
+    err = session_encode(out, s, msgs, n, &chat);
 out:
     VEC_FINI(&prompt);
     return err;

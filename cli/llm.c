@@ -89,6 +89,12 @@ static bool set_think(struct llm_options *o, const char *v)
     return o->thinking == CHAT_THINK_ON || strcmp(v, "off") == 0;
 }
 
+static bool set_template_config(struct llm_options *o, const char *v)
+{
+    o->template_config = v;
+    return true;
+}
+
 static const struct option {
     const char *name, *value, *text;
     bool (*set)(struct llm_options *o, const char *v); /* NULL: it is a number */
@@ -126,6 +132,9 @@ static const struct option {
     { "--stop", "TEXT", "end before this text; up to eight times", set_stop,
       "up to eight texts, none of them empty", .in_chat = true },
     { "--think", "on|off", "for models that can think aloud first", set_think, "on or off",
+      .in_chat = true },
+    { "--chat-template-config", "JSON",
+      "variables for the chat template, as {\"enable_thinking\": false}", set_template_config,
       .in_chat = true },
     { "--device", "cpu|gpu", "where to run (gpu where there is a hardware one)", set_device,
       "cpu or gpu", .in_chat = true },
@@ -216,6 +225,9 @@ static bool check_options(const struct llm_options *o, bool is_chat)
         return complain("--prompt", "is missing", "");
     if (o->raw && o->system)
         return complain("--system", "needs the chat template that --raw leaves out", "");
+    if (o->raw && o->template_config)
+        return complain("--chat-template-config", "needs the chat template that --raw leaves out",
+                        "");
     if (o->logprobs >= 0 && !o->json)
         return complain("--logprobs", "needs --json", "");
     return true;
@@ -269,6 +281,13 @@ void llm_progress(const char *what, size_t done, size_t total)
 }
 
 /* ---- text and model ---- */
+
+struct chat_params llm_chat_params(const struct llm_options *o)
+{
+    return (struct chat_params){ .add_generation_prompt = true,
+                                 .thinking = o->thinking,
+                                 .more = o->template_config };
+}
 
 enum err llm_read_text(struct str *out, const char *text)
 {

@@ -14,6 +14,7 @@ struct llm_options {
     int32_t logprobs; /* likeliest tokens that go with each; -1: no log-probabilities */
     bool has_seed, raw, json, help;
     enum chat_thinking thinking;
+    const char *template_config; /* JSON; NULL: none */
     bool has_device;
     enum dev_type device;
     const char *stop[8];
@@ -24,6 +25,9 @@ struct llm_options {
  */
 bool llm_parse(struct llm_options *o, int argc, char **argv, bool is_chat);
 void llm_print_options(FILE *out, bool is_chat);
+
+/* What the chat template is told. */
+struct chat_params llm_chat_params(const struct llm_options *o);
 
 /* TEXT of a command line with its bytes as they are; "-" is all of standard input. */
 MUST_CHECK enum err llm_read_text(struct str *out, const char *text);

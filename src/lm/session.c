@@ -99,7 +99,7 @@ enum err session_encode(struct ids *out, struct lm_session *s, const struct chat
     enum err err;
 
     TRY(chat_render(&text, s->chat, msgs, n, params));
-    err = tok_encode(s->tok, text.v, text.n, chat_family(s->chat) == CHAT_PLAIN, out);
+    err = tok_encode(s->tok, text.v, text.n, chat_is_plain(s->chat), out);
 out:
     VEC_FINI(&text);
     return err;

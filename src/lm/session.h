@@ -17,8 +17,8 @@ struct lm_session {
 };
 
 /* Opens a model folder or a GGUF file and brings the weights to the stream's device. on_load may be
- * NULL; it is told how many of all weights are there. ERR_UNSUPPORTED for a chat template that is
- * not known. */
+ * NULL; it is told how many of all weights are there. ERR_ARG for a chat template that
+ * is wrong. */
 struct session_params {
     const char *path;
     bool raw; /* without the model's chat template: texts are passed as they are */

@@ -60,18 +60,26 @@ fail 'a\0b\n' --max-tokens 2
 lines out 0
 has err 1 "zero byte"
 
-# A template that is not known is refused before anything is said; --raw does without.
-cp -r "$model" "$folder/unknown"
-chmod -R u+w "$folder/unknown"
-echo "{{ messages }}" >"$folder/unknown/chat_template.jinja"
-if echo Hi | "$mlx" chat --device cpu --model "$folder/unknown" >"$folder/out" 2>"$folder/err"; then
-    wrong "an unknown template is taken"
+# A template that is wrong is refused before anything is said; --raw does without.
+cp -r "$model" "$folder/other"
+chmod -R u+w "$folder/other"
+echo "{{ messages" >"$folder/other/chat_template.jinja"
+if echo Hi | "$mlx" chat --device cpu --model "$folder/other" >"$folder/out" 2>"$folder/err"; then
+    wrong "a wrong template is taken"
 fi
 has err 1 "--raw passes"
-echo Hi | "$mlx" chat --device cpu --model "$folder/unknown" --raw --max-tokens 2 \
+echo Hi | "$mlx" chat --device cpu --model "$folder/other" --raw --max-tokens 2 \
     >"$folder/out" 2>"$folder/err" || wrong "chat --raw"
 lines err 0
 [ -s "$folder/out" ] || wrong "no answer with --raw"
+
+# What a template refuses is said, and not kept: the next line is the first again.
+echo "{% if messages|length > 1 %}{{ raise_exception('One question only') }}{% endif %}
+{{ messages[0].content }}" >"$folder/other/chat_template.jinja"
+printf 'Hi\nHo\n/reset\nHo\n' | "$mlx" chat --device cpu --model "$folder/other" --max-tokens 2 \
+    >"$folder/out" 2>"$folder/err" && wrong "a refused line is no failure"
+has err 1 "One question only"
+lines err 1
 
 # A space before it makes a text of it.
 talk ' /reste\n' --max-tokens 2

@@ -189,13 +189,23 @@ says "8 of the context's 8 are free" --model "$m" --prompt "one two three four f
 fresh
 says "no tokens" --model "$m" --raw --prompt ""
 
-# A chat template that is not known is not left out silently, and a system message neither.
+# A chat template that is wrong is not left out silently, and what one refuses is said.
 fresh
-printf '%s' "{{ bos_token }}{{ '<start_of_turn>' + messages[0]['role'] }}" >"$m/chat_template.jinja"
-says "--raw" --model "$m" --prompt x
+printf '%s' "{{ bos_token }}{{ '<start_of_turn>' + messages[0]['role' }}" >"$m/chat_template.jinja"
+says "line 1 of the template" --model "$m" --prompt x
 says "--raw" --model "$m" --system y --prompt x
 if ! "$mlx" generate --device cpu --max-tokens 4 --model "$m" --raw --prompt x >"$folder/out" 2>&1; then
-    echo "--raw with an unknown chat template: $(cat "$folder/out")"
+    echo "--raw with a wrong chat template: $(cat "$folder/out")"
+    failed=1
+fi
+printf '%s' "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}
+{% endif %}{{ messages[-1].content }}{{ x + 1 }}" >"$m/chat_template.jinja"
+says "System role not supported" --model "$m" --system y --prompt x
+says "line 2 of the template: 'x' is undefined" --model "$m" --prompt x
+says "expected an object" --model "$m" --prompt x --chat-template-config '[1]'
+if ! "$mlx" generate --device cpu --max-tokens 4 --model "$m" --chat-template-config '{"x": 1}' \
+    --prompt x >"$folder/out" 2>&1; then
+    echo "--chat-template-config: $(cat "$folder/out")"
     failed=1
 fi
 rm "$m/chat_template.jinja"

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Renders chats with the templates of models, by transformers, for tests/unit/lm_chat.c.
+"""Renders chats with templates of our own, by transformers, for tests/unit/lm_chat.c.
 
-usage: gen_chat.py TEMPLATES OUTPUT
+usage: gen_chat.py OUTPUT
 
-TEMPLATES holds NAME.jinja for every name below, as the models bring them; they are not part of this
-project. OUTPUT gets, for each, what apply_chat_template makes of our messages, and instead of the
-template the style of src/lm/chat/chat_family.c that writes the same; `unit_lm_chat OUTPUT TEMPLATES` checks
-that the templates themselves are recognised as such.
+OUTPUT (tests/data/chat.json) gets what apply_chat_template makes of the messages below with the templates of
+tests/gen/jinja, special tokens and settings included.
 """
 
 import json
@@ -18,38 +16,33 @@ import jinja2
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
-LONG = 150 # characters
+LONG = 150  # characters
+FOLDER = pathlib.Path(__file__).resolve().parent / "jinja"
 
-# name: (style, default system message, begin and end of text)
-FAMILIES = {
-    "chatml": ("chatml", "", "", "<|im_end|>"),
-    "qwen2": ("chatml", "You are a helpful assistant.", "", "<|im_end|>"),
-    "qwen2.5": ("chatml-tools", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", "",
-                "<|im_end|>"),
-    "qwq": ("qwq", "", "", "<|im_end|>"),
-    "qwen3": ("qwen3", "", "", "<|im_end|>"),
-    "qwen3-thinking-2507": ("qwen3-thinking", "", "", "<|im_end|>"),
-    "qwen3-instruct-2507": ("chatml-tools", "", "", "<|im_end|>"),
-    "smollm2": ("chatml", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", "<|im_start|>",
-                "<|im_end|>"),
-    "llama3": ("llama3", "", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3-always": ("llama3-always", "", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3.1": ("llama3.1", "", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama3.2": ("llama3.2", "", "<|begin_of_text|>", "<|eot_id|>"),
-    "llama2": ("llama2", "", "<s>", "</s>"),
-    "mistral-v0.1": ("mistral-v0.1", "", "<s>", "</s>"),
-    "mistral-v1-old": ("mistral-v1-old", "", "<s>", "</s>"),
-    "mistral-v1": ("mistral-v1", "", "<s>", "</s>"),
-    "mistral-v3": ("mistral-v3", "", "<s>", "</s>"),
-    "mistral-v3-tools": ("mistral-v3-tools", "", "<s>", "</s>"),
-    "mistral-nemo": ("mistral-nemo", "", "<s>", "</s>"),
-    "mistral-v7": ("mistral-v7", "", "<s>", "</s>"),
-    "mistral-v7-tekken": ("mistral-v7-tekken", "", "<s>", "</s>"),
+# template: begin and end of text
+TEMPLATES = {
+    "turns": ("", "<|end|>"),
+    "strict": ("<s>", "</s>"),
+    "thoughts": ("", "</assistant>"),
+    "tools": ("<|begin|>", "<|end|>"),
+    "types": ("<s>", "</s>"),
+    "dates": ("<s>", "</s>"),
 }
-
-DATED = ("llama3.1", "llama3.2")
-# Results of tools have a form of their own there, which is not written.
-NO_TOOLS = DATED + tuple(name for name in FAMILIES if name.startswith(("llama2", "mistral")))
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "description": "Says how the \"weather\" is",
+            "parameters": {
+                "type": "object",
+                "properties": {"place": {"type": "string"}, "days": {"type": "integer", "maximum": 7.0}},
+                "required": ["place"],
+            },
+        },
+    }
+]
+DOCUMENTS = [{"title": "Größe", "text": "one\ntwo"}]
 
 
 def says(role, content, **more):
@@ -81,15 +74,36 @@ CHATS = [
 ]
 
 
-def params_of(name, chat):
-    yield {"add_generation_prompt": True}
+CALLS = [
+    U,
+    says(
+        "assistant",
+        None,
+        tool_calls=[
+            {
+                "id": "abcdefghi",
+                "type": "function",
+                "function": {"name": "weather", "arguments": {"place": "Łódź", "days": 2, "x": [1.0, None, True]}},
+            }
+        ],
+    ),
+    says("tool", "rain", name="weather", tool_call_id="abcdefghi"),
+    says("assistant", [{"type": "text", "text": "It rains."}, {"type": "text", "text": "Again."}], thinking="Hm."),
+    says("user", [{"type": "text", "text": "Thanks."}]),
+]
+CHATS += [CALLS, CALLS[:3], CALLS[:2]]
+
+
+def params_of(chat):
+    date = {"date_string": "03 Feb 2025"}  # today's would change
+    yield {"add_generation_prompt": True, **date}
     if chat[-1]["role"] == "assistant" or len(chat) < 3:
-        yield {"add_generation_prompt": False}
-    if name.startswith("qw") and len(chat) < 4:
-        yield {"add_generation_prompt": True, "enable_thinking": False}
-        yield {"add_generation_prompt": True, "enable_thinking": True}
-    if name in DATED:
-        yield {"add_generation_prompt": True, "date_string": "03 Feb 2025"}
+        yield {"add_generation_prompt": False, **date}
+    if len(chat) < 4:
+        yield {"add_generation_prompt": True, "enable_thinking": False, **date}
+        yield {"add_generation_prompt": True, "enable_thinking": True, "reasoning_effort": "high", **date}
+    if len(chat) < 4 or chat[0] is U:
+        yield {"add_generation_prompt": True, "tools": TOOLS, "documents": DOCUMENTS, **date}
 
 
 def expected(text):
@@ -103,27 +117,39 @@ def lines(items):
     return ",\n".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in items)
 
 
+def compact(value):
+    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def case_of(tokenizer, chat, index, params):
+    """What is asked, as lm_chat.c reads it, and the answer."""
+    try:
+        text = tokenizer.apply_chat_template(chat, tokenize=False, **params)
+    except (jinja2.exceptions.TemplateError, TypeError):
+        text = None
+    more = {k: v for k, v in params.items() if k in ("date_string", "reasoning_effort")}
+    case = {"chat": index, "more": compact(more), "add_generation_prompt": params["add_generation_prompt"]}
+    if "enable_thinking" in params:
+        case["enable_thinking"] = params["enable_thinking"]
+    for key in ("tools", "documents"):
+        if key in params:
+            case[key] = compact(params[key])
+    return {**case, **expected(text)}
+
+
 def main():
-    folder, out = pathlib.Path(sys.argv[1]), []
-    for name, (style, system, bos, eos) in FAMILIES.items():
-        tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), bos_token=bos or None,
-                                            eos_token=eos)
-        tokenizer.chat_template = (folder / f"{name}.jinja").read_text(encoding="utf-8")
-        cases = []
-        for i, chat in enumerate(CHATS):
-            if name in NO_TOOLS and any(m["role"] == "tool" for m in chat):
-                continue
-            for params in params_of(name, chat):
-                if name == "llama3.2" and "date_string" not in params: # today's, which changes
-                    continue
-                try:
-                    text = tokenizer.apply_chat_template(chat, tokenize=False, **params)
-                except jinja2.exceptions.TemplateError:
-                    text = None
-                cases.append({"chat": i, **params, **expected(text)})
-        out.append({"name": name, "style": style, "system": system, "bos": bos, "eos": eos, "cases": cases})
-    with open(sys.argv[2], "w", encoding="utf-8") as f:
-        f.write(f"{{\"chats\":[\n{lines(CHATS)}],\n\"families\":[\n{lines(out)}]}}\n")
+    out = []
+    for name, (bos, eos) in TEMPLATES.items():
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=Tokenizer(models.BPE()), bos_token=bos or None, eos_token=eos
+        )
+        template = (FOLDER / f"{name}.jinja").read_text(encoding="utf-8")
+        tokenizer.chat_template = template
+        cases = [case_of(tokenizer, chat, i, p) for i, chat in enumerate(CHATS) for p in params_of(chat)]
+        out.append({"name": name, "template": template, "bos": bos, "eos": eos, "cases": cases})
+    chats = [compact(chat) for chat in CHATS]
+    with open(sys.argv[1], "w", encoding="utf-8") as f:
+        f.write(f'{{"chats":[\n{lines(chats)}],\n"templates":[\n{lines(out)}]}}\n')
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Writes seeds for the fuzz targets of tokenizers: for lm_tokenizer every configuration of parts.jsonl with a
-tiny model, each with a text behind a zero byte; for the others what their files say.
+tiny model, each with a text behind a zero byte; for lm_chat the templates of jinja.json; for the others what
+their files say.
 
-usage: tok_seeds.py OUTPUT PARTS
+usage: tok_seeds.py OUTPUT PARTS JINJA
 """
 
 import json
@@ -14,14 +15,14 @@ MODEL = {"type": "BPE", "unk_token": "<unk>", "byte_fallback": True, "fuse_unk":
          "merges": ["a b", "\u2581 a", ["\u2581a", "b"], "a ab"]}
 TEXTS = ["ab a e\u0301\u00e9\n aab. 12 [SEP]", "  \t\u3000\u2581ab<0xC3>\u4f60\U0001F600e", "abababaabb"]
 
-TEMPLATES = [
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
-    "'\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nA"
-    "<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + "
-    "'\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
-    "  {%- if a.b['c'].strip() is string -%}\n  {# '}} #}\n{{- \"\\\"\" ~ 'x' \"y\" }}{% generation %}{% endif +%}\n\n",
+MESSAGES = [
+    {"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "a"}]},
+    {"role": "assistant", "content": None, "reasoning": "r", "tool_calls": [
+        {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": {"x": [1.5, None]}}}]},
+    {"role": "tool", "content": "42", "tool_call_id": "abcdefghi"}, {"role": "user", "content": "\u00e9</think>"},
 ]
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {
+    "type": "object", "properties": {"x": {"type": "array", "items": {"type": "number"}}}, "required": ["x"]}}}]
 
 # Of tokenizers, and some that mean harm.
 PATTERNS = [
@@ -58,10 +59,14 @@ def patterns():
             yield chr(options % 16) + pattern + "\0" + TEXTS[i % len(TEXTS)] + "aaab ab" + "\0" + "x" * (i % 3)
 
 
-def chats():
-    for i, template in enumerate(TEMPLATES):
-        parts = [template, "<s>", "</s>", "llama", " S\n", "", "<think>y</think>\n\n", "r"]
-        yield chr(1 + i * 37 % 127) + "\0".join(parts)
+def chats(fixtures):
+    """Features with variables alone, and whole templates with messages."""
+    for case in fixtures["features"]:
+        yield "\2" + "\0".join([case["template"], "", "", fixtures["vars"]])
+    for i, file in enumerate(fixtures["files"]):
+        for options in (1, 5 + 16 * (i + 1)):
+            parts = ["<s>", "</s>", '{"x":1}', text_of(MESSAGES), text_of(TOOLS), "<think>y</think>\n\n", "r"]
+            yield chr(options) + "\0".join([file["template"], *parts])
 
 
 def arrays():
@@ -81,7 +86,8 @@ def settings():
 def main():
     folder = pathlib.Path(sys.argv[1])
     lines = pathlib.Path(sys.argv[2]).read_text(encoding="utf-8").splitlines()
-    seeds = {"lm_tokenizer": tokenizers(lines), "lm_regex": patterns(), "lm_chat": chats(),
+    fixtures = json.loads(pathlib.Path(sys.argv[3]).read_text(encoding="utf-8"))
+    seeds = {"lm_tokenizer": tokenizers(lines), "lm_regex": patterns(), "lm_chat": chats(fixtures),
              "lm_arrays": arrays(), "lm_settings": settings()}
     for target, texts in seeds.items():
         for i, text in enumerate(texts):

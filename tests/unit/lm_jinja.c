@@ -188,7 +188,9 @@ static void test_variables(void **state)
 /* What is too much of ends with an error that says so. */
 static void test_limits(void **state)
 {
-    static const struct jinja_limits few = { .steps = 200000, .memory = 1 << 20, .output = 1 << 16 };
+    static const struct jinja_limits few = { .steps = 200000,
+                                             .memory = 1 << 20,
+                                             .output = 1 << 16 };
     static const struct {
         const char *template, *says;
     } rows[] = {
@@ -212,6 +214,9 @@ static void test_limits(void **state)
     assert_ok(str_add_text(&deep, "{{ "));
     for (int i = 0; i < 100000; i++)
         assert_ok(str_add_text(&deep, "("));
+    for (int i = 0; i < 100000; i++)
+        assert_ok(str_add_text(&deep, ")"));
+    assert_ok(str_add_text(&deep, " }}"));
     assert_ok(VEC_PUSH(&deep, '\0'));
     assert_refused(deep.v, "{}", NULL, "nested deeper");
     deep.n = 0;

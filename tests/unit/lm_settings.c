@@ -154,6 +154,22 @@ static void test_list_of_templates(void **state)
     struct tok *t = load(*state);
 
     assert_string_equal(tok_info(t)->chat_template, "y");
+    assert_null(tok_info(t)->tool_template);
+    tok_destroy(&t);
+
+    put(*state, "tokenizer_config.json",
+        "{\"chat_template\":[{\"name\":\"tool_use\",\"template\":\"x\"}]}");
+    t = load(*state);
+    assert_null(tok_info(t)->chat_template);
+    assert_string_equal(tok_info(t)->tool_template, "x");
+    assert_true(tok_info(t)->templates_need_name);
+    tok_destroy(&t);
+
+    put(*state, "chat_template.jinja", "from the file");
+    t = load(*state);
+    assert_string_equal(tok_info(t)->chat_template, "from the file");
+    assert_null(tok_info(t)->tool_template);
+    assert_false(tok_info(t)->templates_need_name);
     tok_destroy(&t);
 }
 

@@ -323,11 +323,10 @@ struct jval jin_format(struct jin *j, struct jval self, const struct jargs *args
 
     while (c.s < c.end && jin_tick(j, 1)) {
         char ch = *c.s++;
-        if ((ch == '{' || ch == '}') && skip(&c, ch))
-            jin_put(j, &t, &ch, 1);
-        else if (ch == '{')
+        bool twice = (ch == '{' || ch == '}') && skip(&c, ch);
+        if (ch == '{' && !twice)
             take_field(&f, &t, &c, false);
-        else if (ch == '}')
+        else if (ch == '}' && !twice)
             jin_fail(j, "Single '}' encountered in format string");
         else
             jin_put(j, &t, &ch, 1);

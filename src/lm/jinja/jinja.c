@@ -68,6 +68,8 @@ static void render(struct jin *j, const struct jinja *t, const struct jinja_requ
 
     if (jin_ok(j) && vars.kind != J_DICT)
         jin_fail(j, "its variables must be an object");
+    if (jin_ok(j) && r->prepare)
+        r->prepare(j, vars.d);
     if (!jin_ok(j) || !scope_enter(j, NULL, &before))
         return;
     j->vars = vars.d;

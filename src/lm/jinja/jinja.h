@@ -12,6 +12,8 @@
 #include "lm/str.h"
 
 struct jinja;
+struct jin;
+struct jdict;
 
 /* What a rendering may cost; zero in any of them stands for the default. */
 struct jinja_limits {
@@ -24,6 +26,9 @@ struct jinja_limits {
 struct jinja_request {
     const char *vars; /* a JSON object: the template's variables */
     size_t n_vars;
+    /* Called with the variables before the template is run, to check and change them; may be NULL.
+     */
+    void (*prepare)(struct jin *j, struct jdict *vars);
     int64_t now; /* what strftime_now sees, in seconds since 1970; 0: the clock */
     struct jinja_limits limits;
 };

@@ -30,9 +30,7 @@ static void put_char(struct writer *w, const char *s, struct u8_step c)
             jin_put(w->j, w->t, &pairs[i + 1], 1);
             return;
         }
-    if (c.cp >= 0x20 && (!w->ascii || c.cp < 0x7f)) {
-        jin_put(w->j, w->t, s, c.len);
-    } else if (c.cp == 0x7f) {
+    if (c.cp >= 0x20 && (!w->ascii || c.cp < 0x80)) {
         jin_put(w->j, w->t, s, c.len);
     } else if (c.cp < 0x10000) {
         put_unit(w, c.cp);

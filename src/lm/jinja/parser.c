@@ -1,6 +1,8 @@
 /* Statements. */
 #include "lm/jinja/parser.h"
 
+#include <stdio.h>
+
 /* ---- tokens ---- */
 
 struct jnode *parse_new(struct parser *p, enum jnode_kind kind)
@@ -69,12 +71,11 @@ bool skip_name(struct parser *p, const char *name)
 
 void want_op(struct parser *p, const char *op)
 {
-    char wanted[8] = "'";
+    char wanted[8];
 
     if (skip_op(p, op))
         return;
-    memcpy(wanted + 1, op, strlen(op));
-    wanted[1 + strlen(op)] = '\'';
+    snprintf(wanted, sizeof wanted, "'%s'", op);
     parse_fail(p, wanted);
 }
 

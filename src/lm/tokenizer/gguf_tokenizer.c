@@ -83,7 +83,8 @@ static enum err get_settings(struct tok_arrays *a, int32_t *more_eos, const stru
     TRY(get_flag(&a->add_eos, g, "tokenizer.ggml.add_eos_token", false));
     TRY(get_flag(&has_prefix, g, "tokenizer.ggml.add_space_prefix", true));
     a->no_space_prefix = !has_prefix;
-    err = get_text(&a->chat_template, g, "tokenizer.chat_template");
+    TRY(get_text(&a->chat_template, g, "tokenizer.chat_template"));
+    err = get_text(&a->tool_template, g, "tokenizer.chat_template.tool_use");
 out:
     return err;
 }

@@ -23,7 +23,7 @@ struct tok {
 
     size_t n_parts; /* of tokenizer.json that were read */
     struct tok_info info;
-    char *chat_template, *model_type; /* what info points to */
+    char *chat_template, *tool_template, *model_type; /* what info points to */
 
     /* for tok_encode */
     struct str raw, normal;

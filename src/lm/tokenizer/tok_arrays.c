@@ -163,7 +163,10 @@ static enum err set_info(struct tok *t, const struct tok_arrays *a)
         TRY(VEC_PUSH(&t->suffix, info->eos));
     if (a->chat_template && !(t->chat_template = mem_strdup(a->chat_template)))
         return ERR_NO_MEMORY;
+    if (a->tool_template && !(t->tool_template = mem_strdup(a->tool_template)))
+        return ERR_NO_MEMORY;
     info->chat_template = t->chat_template;
+    info->tool_template = t->tool_template;
 out:
     return err;
 }

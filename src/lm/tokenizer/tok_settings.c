@@ -111,45 +111,80 @@ static enum err keep(char **slot, const char **out, const char *s)
     return ERR_OK;
 }
 
-/* A text, or a list of {"name", "template"} of which the one called default counts. */
+static enum err keep_default(struct tok *t, const char *text)
+{
+    return keep(&t->chat_template, &t->info.chat_template, text);
+}
+
+static enum err keep_tools(struct tok *t, const char *text)
+{
+    return keep(&t->tool_template, &t->info.tool_template, text);
+}
+
+/* A text, or a list of {"name", "template"}: the one called default counts, and the one called
+ * tool_use where there are tools. */
 static enum err read_template(struct tok *t, struct json config)
 {
-    struct json v = json_find(config, "chat_template"), chosen = json_first(v);
+    struct json v = json_find(config, "chat_template");
     const char *text = NULL, *name;
     enum err err = ERR_OK;
 
-    if (json_kind(v) == JSON_ARRAY && chosen.node) {
-        JSON_EACH(entry, v)
-        {
-            TRY(json_get_string(&name, entry, "name"));
-            if (strcmp(name, "default") == 0)
-                chosen = entry;
-        }
-        TRY(json_get_string(&text, chosen, "template"));
-    } else if (json_kind(v) != JSON_ARRAY) {
+    if (json_kind(v) != JSON_ARRAY) {
         TRY(json_opt_string(&text, config, "chat_template"));
+        return text ? keep_default(t, text) : ERR_OK;
     }
-    if (text)
-        TRY(keep(&t->chat_template, &t->info.chat_template, text));
+    JSON_EACH(entry, v)
+    {
+        TRY(json_get_string(&name, entry, "name"));
+        TRY(json_get_string(&text, entry, "template"));
+        if (strcmp(name, "default") == 0)
+            TRY(keep_default(t, text));
+        else if (strcmp(name, "tool_use") == 0)
+            TRY(keep_tools(t, text));
+    }
+    t->info.templates_need_name = text && !t->info.chat_template;
 out:
     return err;
 }
 
-/* chat_template.jinja, where there is one, wins. */
-static enum err read_template_file(struct tok *t, const char *folder)
+/* *text: to be freed, or NULL where there is no such file. */
+static enum err read_text_file(char **text, const char *folder, const char *name)
 {
-    char path[PATH_SIZE], *text = NULL;
+    char path[PATH_SIZE];
     size_t n;
     enum err err;
 
-    TRY(join(path, folder, "chat_template.jinja"));
-    err = file_read(&text, &n, path, TEMPLATE_MAX);
+    *text = NULL;
+    TRY(join(path, folder, name));
+    err = file_read(text, &n, path, TEMPLATE_MAX);
     if (err == ERR_RUNTIME && errno == ENOENT)
         return ERR_OK;
-    if (!err)
-        err = keep(&t->chat_template, &t->info.chat_template, text);
+out:
+    return err;
+}
+
+/* The files, where there are some, replace what the settings say. */
+static enum err read_template_file(struct tok *t, const char *folder)
+{
+    char *text = NULL, *tools = NULL;
+    enum err err;
+
+    TRY(read_text_file(&text, folder, "chat_template.jinja"));
+    TRY(read_text_file(&tools, folder, "additional_chat_templates/tool_use.jinja"));
+    if (!text && !tools)
+        return ERR_OK;
+    mem_free(t->chat_template);
+    mem_free(t->tool_template);
+    t->chat_template = t->tool_template = NULL;
+    t->info.chat_template = t->info.tool_template = NULL;
+    if (text)
+        TRY(keep_default(t, text));
+    if (tools)
+        TRY(keep_tools(t, tools));
+    t->info.templates_need_name = !text;
 out:
     mem_free(text);
+    mem_free(tools);
     return err;
 }
 

@@ -45,6 +45,7 @@ void tok_destroy(struct tok **pt)
     pieces_fini(&t->pieces);
     pieces_fini(&t->spare);
     mem_free(t->chat_template);
+    mem_free(t->tool_template);
     mem_free(t->model_type);
     mem_free(t);
 }

@@ -12,8 +12,9 @@ struct tok;
 struct json_doc;
 
 /* Reads tokenizer.json and what there is of tokenizer_config.json, special_tokens_map.json,
- * generation_config.json, config.json and chat_template.jinja in a folder. An error names file and
- * key: ERR_UNSUPPORTED where the file asks for something that is not there. */
+ * generation_config.json, config.json, chat_template.jinja and the template for tools in a folder.
+ * An error names file and key: ERR_UNSUPPORTED where the file asks for something that is not there.
+ */
 MUST_CHECK enum err tok_load(struct tok **out, const char *folder);
 /* The same from the text of a tokenizer.json alone; name is what errors call it. */
 MUST_CHECK enum err tok_from_json(struct tok **out, const char *text, size_t n, const char *name);
@@ -34,8 +35,8 @@ struct tok_arrays {
     const int32_t *more_eos;    /* that end a generated text, too */
     size_t n_more_eos;
     bool add_bos, add_eos;
-    bool no_space_prefix;      /* "llama" does not put a space before the text */
-    const char *chat_template; /* NULL: none */
+    bool no_space_prefix;                      /* "llama" does not put a space before the text */
+    const char *chat_template, *tool_template; /* NULL: none */
 };
 
 MUST_CHECK enum err tok_from_arrays(struct tok **out, const struct tok_arrays *a);
@@ -74,9 +75,11 @@ bool tok_is_special(const struct tok *t, int32_t id);
 /* Settings that go with a tokenizer. Strings and lists belong to it; NULL and -1: not known. */
 struct tok_info {
     int32_t bos, eos, pad, unk;
-    struct ids eos_ids; /* all that end a generated text */
-    const char *chat_template;
-    const char *model_type; /* of config.json */
+    struct ids eos_ids;        /* all that end a generated text */
+    const char *chat_template; /* the default one */
+    const char *tool_template; /* the one for messages with tools; NULL: the same */
+    bool templates_need_name;  /* there are some, and none of them is the default */
+    const char *model_type;    /* of config.json */
 };
 
 const struct tok_info *tok_info(const struct tok *t);
