@@ -182,6 +182,21 @@ static struct jval slice_text(struct jin *j, struct jval s, int64_t from, int64_
     return v;
 }
 
+static struct jval slice_range(struct jin *j, const struct jrange *r, struct jrange part)
+{
+    struct jrange *out = jin_alloc(j, sizeof *out);
+
+    if (!out)
+        return jv_none();
+    out->n = part.n;
+    if (MUL_OVERFLOWS(part.from, r->step, &out->from) ||
+        MUL_OVERFLOWS(part.to, r->step, &out->to) ||
+        MUL_OVERFLOWS(part.step, r->step, &out->step) ||
+        ADD_OVERFLOWS(out->from, r->from, &out->from) || ADD_OVERFLOWS(out->to, r->from, &out->to))
+        return jin_fail(j, "a range of such large numbers is not supported");
+    return (struct jval){ .kind = J_RANGE, .range = out };
+}
+
 struct jval jin_slice(struct jin *j, struct jval obj, const struct jval bounds[3])
 {
     int64_t step = 1, n, from, to, count;
@@ -204,6 +219,8 @@ struct jval jin_slice(struct jin *j, struct jval obj, const struct jval bounds[3
     count = MAX(count, 0);
     if (is_str(obj))
         return slice_text(j, obj, from, count, step);
+    if (obj.kind == J_RANGE)
+        return slice_range(j, obj.range, (struct jrange){ from, to, step, count });
     struct jval list = jv_list(j, obj.kind == J_TUPLE ? J_TUPLE : J_LIST, (size_t)count);
     bool found;
     for (int64_t i = 0; i < count && jin_ok(j); i++)

@@ -118,8 +118,8 @@ struct jval filter_last(struct jin *j, struct jval v, const struct jargs *a)
     const struct jlist *l;
 
     (void)a;
-    if (v.kind == J_ITER || v.kind == J_UNDEFINED)
-        return jin_defined(j, v) ? jin_fail(j, "'generator' object is not reversible") : v;
+    if (v.kind == J_ITER)
+        return jin_fail(j, "'generator' object is not reversible");
     l = jv_items(j, v);
     if (!jin_ok(j) || l->n)
         return jin_ok(j) ? l->v[l->n - 1] : jv_none();

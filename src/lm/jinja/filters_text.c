@@ -168,13 +168,15 @@ struct jval filter_truncate(struct jin *j, struct jval v, const struct jargs *a)
     bool kills = jv_true(j, arg_or(a, 1, jv_bool(false)));
     struct jval end = arg_or(a, 2, jv_text(j, "..."));
     int64_t leeway = jin_want_int(j, arg_or(a, 3, jv_int(5)));
-    int64_t n = (int64_t)jstr_chars(j, jin_want_str(j, v));
+    int64_t n = (int64_t)jv_length(j, v);
     int64_t dots = (int64_t)jstr_chars(j, jin_want_str(j, end));
 
     if (jin_ok(j) && (length < dots || leeway < 0))
         jin_fail(j, "truncate: the length is less than that of the end, or the leeway below 0");
     if (!jin_ok(j) || n <= length + leeway)
         return v;
+    if (!is_str(v))
+        return jin_fail(j, "truncate needs a string, not %s", jv_type(v));
     struct jval cut = jv_part(j, v, 0, jstr_offset(j, v.s, (size_t)(length - dots)));
     for (size_t i = jin_ok(j) && !kills ? cut.s->n : 0; i > 0; i--)
         if (cut.s->v[i - 1] == ' ') {
@@ -209,6 +211,8 @@ struct jval filter_urlencode(struct jin *j, struct jval v, const struct jargs *a
     struct str t = { 0 };
 
     (void)a;
+    if (jv_is_iterable(v) && !is_str(v) && v.kind != J_UNDEFINED)
+        return jin_fail(j, "urlencode is for strings here, not for %s", jv_type(v));
     v = soft(j, v);
     for (size_t at = 0; jin_ok(j) && at < v.s->n && jin_tick(j, 1); at++) {
         unsigned char c = (unsigned char)v.s->v[at];

@@ -445,7 +445,8 @@ struct jval jin_percent(struct jin *j, struct jval format, struct jval args)
         else
             jin_put(j, &t, c.s++, 1);
     }
-    if (jin_ok(j) && args.kind == J_TUPLE ? p.next < args.l->n : !p.next && args.kind != J_DICT)
+    bool may_stay = args.kind == J_DICT || args.kind == J_LIST || args.kind == J_RANGE;
+    if (jin_ok(j) && (args.kind == J_TUPLE ? p.next < args.l->n : !p.next && !may_stay))
         jin_fail(j, "not all arguments converted during string formatting");
     struct jval out = jin_take(j, &t);
     out.safe = format.safe;

@@ -1,5 +1,6 @@
 /* What follows `is`. */
 #include "lm/jinja/builtin.h"
+#include "lm/jinja/parser.h"
 
 #define TEST(name, holds)                                                                          \
     static struct jval test_##name(struct jin *j, struct jval v, const struct jargs *a)            \
@@ -45,11 +46,9 @@ static bool is_odd(struct jin *j, struct jval v)
 
 static bool divides(struct jin *j, struct jval v, const struct jargs *a)
 {
-    int64_t by = jin_want_int(j, a->v[0]), n = jin_want_int(j, v);
+    struct jval rest = jin_arithmetic(j, OP_MOD, v, a->v[0]);
 
-    if (jin_ok(j) && !by)
-        jin_fail(j, "integer modulo by zero");
-    return jin_ok(j) && (by == -1 || n % by == 0);
+    return jin_ok(j) && jv_equal(j, rest, jv_int(0));
 }
 
 TEST(boolean, v.kind == J_BOOL)

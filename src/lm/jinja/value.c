@@ -316,7 +316,9 @@ static void add_chars(struct jin *j, struct jval list, struct jval s)
 {
     for (size_t at = 0; at < s.s->n && jin_ok(j);) {
         size_t n = u8_length(s.s->v[at]);
-        jv_push(j, list, jv_part(j, s, at, n));
+        struct jval c = jv_part(j, s, at, n);
+        c.safe = false; /* as those of Markup */
+        jv_push(j, list, c);
         at += n;
     }
 }
