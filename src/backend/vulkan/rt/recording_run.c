@@ -122,7 +122,8 @@ static enum err run_dispatch(struct be_recording *r, struct strm *s, struct vk_r
     enum err err;
 
     TRY(vk_enc_get(&e, s));
-    TRY(patch(r, e, d->d.push, r->reloc.v + d->first_reloc, d->n_reloc));
+    if (d->n_reloc) /* else there may be none at all */
+        TRY(patch(r, e, d->d.push, r->reloc.v + d->first_reloc, d->n_reloc));
     TRY(declare(r, e, d, group));
     if (d->n_bind)
         TRY(bind(r, e, d));
