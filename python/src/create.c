@@ -251,11 +251,15 @@ static bool write_list(struct writer *w, PyObject *list, int depth)
     return true;
 }
 
-/* Casts *res, which is new. */
+/* Casts *res, which is new; to float64 on the CPU, because no GPU has it. */
 static bool cast(mlx_array *res, mlx_dtype t)
 {
-    return mlx_array_dtype(*res) == t ||
-           error_check(mlx_astype(res, *res, t, (mlx_stream){ NULL }));
+    if (mlx_array_dtype(*res) == t)
+        return true;
+    mlx_stream s = t == MLX_FLOAT64 ? mlx_default_cpu_stream_new() : (mlx_stream){ NULL };
+    bool ok = error_check(mlx_astype(res, *res, t, s));
+    mlx_stream_free(s);
+    return ok;
 }
 
 /* The dtype that the numbers of a list are written in: the one wanted, if writing is a cast of the

@@ -208,3 +208,11 @@ def test_asarray():
     a = mx.array([1, 2])
     assert mx.asarray(a).tolist() == mx.asarray([1, 2]).tolist() == [1, 2]
     assert mx.asarray(a, mx.float32).dtype == mx.float32
+
+
+@pytest.mark.parametrize("values", [4, True, 4.5, [4, 8], [[True], [False]], [4.5, 8]])
+def test_float64_of_python_numbers_on_every_device(values, device):
+    a = mx.array(values, mx.float64)
+    assert a.dtype == mx.float64
+    with mx.stream(mx.cpu):
+        assert (a + a).tolist() == (np.array(values, np.float64) * 2).tolist()
