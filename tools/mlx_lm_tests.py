@@ -61,7 +61,8 @@ def run_tests(options):
     """{file: {test: [status, text]}}"""
     os.environ["MLX_DEFAULT_DEVICE"] = options.device
     paths = sorted((options.checkout / "tests").glob("test_*.py"))
-    files = [upstream.File(p.resolve(), options) for p in paths]
+    options.store = upstream.Store(None)
+    files = [upstream.File(p.resolve(), options.device, {}, options) for p in paths]
     with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
         files = [f for f in pool.map(upstream.File.run, files) if f.results]
     return {f.path.name: f.results for f in files}
