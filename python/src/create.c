@@ -349,6 +349,26 @@ bool create_array(mlx_array *res, PyObject *o, struct want want)
     return false;
 }
 
+/* What is no number but says which one it is, such as a fraction: complex, whatever it says. */
+static bool create_from_method(mlx_array *res, PyObject *o)
+{
+    static const char *const methods[] = { "__complex__", "__float__", "__index__" };
+
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        struct number n;
+        if (!PyObject_HasAttrString((PyObject *)Py_TYPE(o), methods[i]))
+            continue;
+        PyObject *value = PyObject_CallMethod(o, methods[i], NULL);
+        bool ok = value && is_number(value) && number_from(&n, value);
+        Py_XDECREF(value);
+        if (!ok)
+            return false;
+        n.kind = NUMBER_COMPLEX;
+        return number_array(res, &n, MLX_COMPLEX64);
+    }
+    return false;
+}
+
 bool create_operand(mlx_array *res, mlx_array_place *room, PyObject *o, struct want want)
 {
     if (is_array(o)) {
@@ -359,5 +379,5 @@ bool create_operand(mlx_array *res, mlx_array_place *room, PyObject *o, struct w
     *res = mlx_array_at(room);
     if (is_number(o))
         return want.given ? create_weak(res, o, want.dtype) : create_number(res, o, want);
-    return exchange_can(o) && exchange_import(res, o, want);
+    return exchange_can(o) ? exchange_import(res, o, want) : create_from_method(res, o);
 }

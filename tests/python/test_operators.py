@@ -1,5 +1,7 @@
 """The operators of arrays: dtypes of numbers beside them, values, what is refused."""
 
+import decimal
+import fractions
 import operator
 
 import mlx.core as mx
@@ -145,6 +147,19 @@ def test_matmul():
         2 @ mx.array(a)
     with pytest.raises(ValueError, match="matmul"):
         mx.array(a) @ mx.array(a)
+
+
+def test_what_says_which_number_it_is():
+    class Sixteen:
+        def __float__(self):
+            return 16.0
+
+    a = mx.array([1, 2])
+    for other, value in ((fractions.Fraction(1, 2), 0.5), (Sixteen(), 16)):
+        for found in (a + other, other + a):
+            assert found.dtype == mx.complex64 and found.tolist() == [1 + value, 2 + value]
+    a += decimal.Decimal(3)
+    assert a.tolist() == [4, 5]
 
 
 def test_what_is_no_operand():
