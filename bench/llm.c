@@ -13,7 +13,7 @@
 #include "eval/stream.h"
 #include "eval/wait.h"
 #include "graph/memory.h"
-#include "lm/files/parts.h"
+#include "lm/files/model_files.h"
 #include "lm/generate.h"
 #include "lm/model/shapes.h"
 
@@ -341,7 +341,7 @@ static enum err check_context(struct options *o, int32_t context)
 
 static enum err open_model(struct subject *s, struct options *o)
 {
-    struct parts parts = { .tok = NULL };
+    struct model_files parts = { .tok = NULL };
     enum err err;
 
     TRY(dev_set_default((struct dev){ .type = o->device }));
@@ -351,7 +351,7 @@ static enum err open_model(struct subject *s, struct options *o)
         TRY(check_context(o, parts.config.context));
         TRY(weights_random(&parts.weights, &parts.config, 0, s->stream));
     } else {
-        TRY(parts_open(&parts, o->model, PARTS_MODEL, s->stream));
+        TRY(model_files_open(&parts, o->model, MODEL_FILES_MODEL, s->stream));
         TRY(check_context(o, parts.config.context));
     }
     TRY(model_new(&s->model, &parts.config, parts.weights));
@@ -360,7 +360,7 @@ static enum err open_model(struct subject *s, struct options *o)
     TRY(cache_init(&s->cache, s->model->config.layers));
     s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
 out:
-    parts_fini(&parts);
+    model_files_fini(&parts);
     return err;
 }
 

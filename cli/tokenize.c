@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/llm.h"
 #include "eval/stream.h"
-#include "lm/files/parts.h"
+#include "lm/files/model_files.h"
 
 static const char usage_text[] =
     "usage: mlx tokenize --model MODEL [--no-special] [--decode] [--] TEXT\n\n"
@@ -130,7 +130,7 @@ out:
 int cmd_tokenize(int argc, char **argv)
 {
     struct options o = { 0 };
-    struct parts parts = { .tok = NULL };
+    struct model_files parts = { .tok = NULL };
     struct strm *s;
     struct str text = { 0 };
     enum err err;
@@ -142,13 +142,13 @@ int cmd_tokenize(int argc, char **argv)
         return 0;
     }
     TRY(strm_default(&s, (struct dev){ .type = DEV_CPU }));
-    TRY(parts_open(&parts, o.model, PARTS_TOKENIZER, s));
+    TRY(model_files_open(&parts, o.model, MODEL_FILES_TOKENIZER, s));
     TRY(llm_read_text(&text, o.text));
     TRY(o.decode ? print_text(parts.tok, &text) : print_ids(parts.tok, &text, !o.no_special));
 out:
     if (err != ERR_OK)
         fprintf(stderr, "mlx tokenize: %s\n", err_text());
-    parts_fini(&parts);
+    model_files_fini(&parts);
     VEC_FINI(&text);
     return err == ERR_OK ? 0 : 1;
 }

@@ -10,7 +10,7 @@
 #include "eval/stream.h"
 #include "graph/array.h"
 #include "graph/op.h"
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 #include "plan/group.h"
 
 /* One step of a plan, resolved against the arrays of this run.
@@ -24,7 +24,7 @@ struct exec {
     struct arr *const *in;
     struct arr *const *out;
     int n_in, n_out;
-    const struct fx *fx;       /* elementwise steps only */
+    const struct elem_program *program; /* elementwise steps only */
     const struct group *group; /* steps of several ops only; in and out are those of the whole */
 };
 
@@ -144,7 +144,7 @@ struct be {
     /* The host is likely to read these bytes of b when the work given to s so far is complete:
      * copies them along with it. *out is a mirror for buf_add_mirror, once that work is; NULL where
      * nothing is gained. Optional. */
-    enum err (*read_ahead)(struct buf **out, struct strm *s, struct buf *b, struct span want);
+    enum err (*eager_read)(struct buf **out, struct strm *s, struct buf *b, struct span want);
 
     /* ---- events ---- */
     /* Sets e->ticket. The work is committed by the next flush at the latest. */

@@ -10,7 +10,7 @@ const char *const stat_text[STAT_COUNT] = {
 
 void stat_reset(void)
 {
-    tally_reset(TALLY_STAT, STAT_COUNT);
+    counter_reset(COUNTER_STAT, STAT_COUNT);
 }
 
 void stat_print(FILE *out)

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "base/tally.h"
+#include "base/counter.h"
 
 enum stat {
 #define STAT(id, text) STAT_##id,
@@ -12,24 +12,24 @@ enum stat {
 #undef STAT
     STAT_COUNT
 };
-static_assert(TALLY_STAT + STAT_COUNT <= TALLY_REWRITE, "counters have room");
+static_assert(COUNTER_STAT + STAT_COUNT <= COUNTER_REWRITE, "counters have room");
 
 extern const char *const stat_text[STAT_COUNT];
 
 static inline void stat_add(enum stat id, uint64_t n)
 {
-    tally_add(TALLY_STAT + id, n);
+    counter_add(COUNTER_STAT + id, n);
 }
 
-/* Of what a step does (tally.h). */
+/* Of what a step does (counter.h). */
 static inline void stat_add_step(enum stat id, uint64_t n)
 {
-    tally_add_step(TALLY_STAT + id, n);
+    counter_add_step(COUNTER_STAT + id, n);
 }
 
 static inline uint64_t stat_get(enum stat id)
 {
-    return tally_get(TALLY_STAT + id);
+    return counter_get(COUNTER_STAT + id);
 }
 
 void stat_reset(void);

@@ -243,7 +243,7 @@ out:
 
 /* Copies the results that the caller of a synchronous eval will probably read along with the work,
  * which saves reading them a round trip. */
-static enum err read_ahead(struct eval *e, struct arr *const *outs, size_t n)
+static enum err eager_read(struct eval *e, struct arr *const *outs, size_t n)
 {
     enum err err = ERR_OK;
 
@@ -252,9 +252,9 @@ static enum err read_ahead(struct eval *e, struct arr *const *outs, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct open_stream *os = find_open(e, outs[i]->node->strm);
         struct buf *b = outs[i]->buf, *mirror = NULL;
-        if (!b || !os || !os->strm->be->read_ahead || atomic_load(&b->mirror))
+        if (!b || !os || !os->strm->be->eager_read || atomic_load(&b->mirror))
             continue;
-        TRY(os->strm->be->read_ahead(&mirror, os->strm, b, arr_span(outs[i])));
+        TRY(os->strm->be->eager_read(&mirror, os->strm, b, arr_span(outs[i])));
         if (mirror)
             e->ahead[e->n_ahead++] = (struct ahead){ buf_ref(b), mirror };
     }
@@ -334,7 +334,7 @@ enum err eval_arrays(struct arr *const *outs, size_t n, bool async)
     if (!err)
         err = hold_outputs(&e, outs, n);
     if (!err)
-        err = read_ahead(&e, outs, n);
+        err = eager_read(&e, outs, n);
     err = finish(&e, err);
     take_ahead(&e, err);
     release_traced(&e);

@@ -20,7 +20,7 @@ static bool shares_buffer(const struct exec *x, const struct buf *b)
 /* Buffers to keep until the device is done, handed over in batches. */
 struct holds {
     struct strm *strm;
-    struct buf *buf[FX_MAX_IN];
+    struct buf *buf[ELEM_PROGRAM_MAX_IN];
     size_t n;
 };
 
@@ -84,7 +84,7 @@ static bool all_empty(const struct exec *x)
 static enum err dispatch(const struct exec *x)
 {
     const struct be *be = x->strm->be;
-    be_op_fn fn = x->fx ? be->elementwise : be->families[op_table[x->node->op].family];
+    be_op_fn fn = x->program ? be->elementwise : be->families[op_table[x->node->op].family];
 
     if (all_empty(x))
         return ERR_OK;
@@ -93,8 +93,8 @@ static enum err dispatch(const struct exec *x)
                        op_name((enum op_id)x->node->op), dt_name((enum dtype)x->out[0]->dtype),
                        be->name);
     if (times_are_on())
-        times_op_set(x->fx && x->fx->n_ins > 1 ? "fused elementwise"
-                                               : op_name((enum op_id)x->node->op));
+        times_op_set(x->program && x->program->n_ins > 1 ? "fused elementwise"
+                                                         : op_name((enum op_id)x->node->op));
     return fn(x);
 }
 
@@ -170,8 +170,8 @@ static enum err run_exec(const struct open_stream *os, const struct exec *x)
 
 /* ---- nodes and programs ---- */
 
-/* One node. fx: its program if it is elementwise. */
-static enum err run_node(struct open_stream *os, struct node *n, const struct fx *fx)
+/* One node. program: its program if it is elementwise. */
+static enum err run_node(struct open_stream *os, struct node *n, const struct elem_program *program)
 {
     struct arr *small[8];
     struct arr **outs = small;
@@ -191,7 +191,7 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
                                        .n_in = n->n_in,
                                        .out = outs,
                                        .n_out = n->n_out,
-                                       .fx = fx });
+                                       .program = program });
     if (pins)
         node_unpin(n);
     if (outs != small)
@@ -203,7 +203,8 @@ static enum err run_node(struct open_stream *os, struct node *n, const struct fx
  * another member reads and another thread drops meanwhile would go before the last is finished. A
  * single one is kept by whoever wanted it evaluated. */
 struct step_arrays {
-    struct arr *in[MAX(FX_MAX_IN, GROUP_MAX_IN)], *out[MAX(FX_MAX_OUT, GROUP_SLOTS)];
+    struct arr *in[MAX(ELEM_PROGRAM_MAX_IN, GROUP_MAX_IN)],
+        *out[MAX(ELEM_PROGRAM_MAX_OUT, GROUP_SLOTS)];
 };
 
 static bool pins_outputs(const struct plan_step *step)
@@ -247,7 +248,7 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
                                        .n_in = step->n_in,
                                        .out = a.out,
                                        .n_out = step->n_out,
-                                       .fx = step->fx });
+                                       .program = step->program });
     release(&a, step);
     return err;
 }
@@ -255,56 +256,59 @@ static enum err run_program(struct open_stream *os, const struct plan_step *step
 /* ---- groups ---- */
 
 /* Elementwise members in a row become one program, as they would without the group. */
-static void add_instruction(struct fx *fx, struct arr **in, const struct node *n,
+static void add_instruction(struct elem_program *program, struct arr **in, const struct node *n,
                             const struct node *const *before)
 {
-    struct fx_ins *ins = &fx->ins[fx->n_ins];
+    struct elem_program_ins *ins = &program->ins[program->n_ins];
 
-    *ins = (struct fx_ins){ .op = n->op, .dtype = n->out[0].dtype, .n_args = (uint8_t)n->n_in };
+    *ins = (struct elem_program_ins){ .op = n->op,
+                                      .dtype = n->out[0].dtype,
+                                      .n_args = (uint8_t)n->n_in };
     for (int k = 0; k < n->n_in; k++) {
         int value = -1;
-        for (int i = 0; i < fx->n_ins; i++)
+        for (int i = 0; i < program->n_ins; i++)
             if (before[i] == n->in[k]->node)
                 value = GROUP_MAX_IN + i;
-        for (int i = 0; i < fx->n_in && value < 0; i++)
+        for (int i = 0; i < program->n_in && value < 0; i++)
             if (in[i] == n->in[k])
                 value = i;
         if (value < 0) {
-            value = fx->n_in;
-            fx->in_dtype[fx->n_in] = n->in[k]->dtype;
-            in[fx->n_in++] = n->in[k];
+            value = program->n_in;
+            program->in_dtype[program->n_in] = n->in[k]->dtype;
+            in[program->n_in++] = n->in[k];
         }
         ins->arg[k] = (uint8_t)value;
     }
-    fx->n_ins++;
+    program->n_ins++;
 }
 
 /* Results of instructions are numbered behind the inputs, whose number is known now. */
-static void renumber(struct fx *fx)
+static void renumber(struct elem_program *program)
 {
-    for (int i = 0; i < fx->n_ins; i++)
-        for (int k = 0; k < fx->ins[i].n_args; k++)
-            if (fx->ins[i].arg[k] >= GROUP_MAX_IN)
-                fx->ins[i].arg[k] = (uint8_t)(fx->ins[i].arg[k] - GROUP_MAX_IN + fx->n_in);
-    fx->out[0] = (uint8_t)(fx->n_in + fx->n_ins - 1);
-    fx->n_out = 1;
+    for (int i = 0; i < program->n_ins; i++)
+        for (int k = 0; k < program->ins[i].n_args; k++)
+            if (program->ins[i].arg[k] >= GROUP_MAX_IN)
+                program->ins[i].arg[k] =
+                    (uint8_t)(program->ins[i].arg[k] - GROUP_MAX_IN + program->n_in);
+    program->out[0] = (uint8_t)(program->n_in + program->n_ins - 1);
+    program->n_out = 1;
 }
 
 static enum err run_tail(struct open_stream *os, struct node *const *tail, int n)
 {
-    struct arr *in[FX_MAX_IN], *out = &tail[n - 1]->out[0];
-    struct fx fx = { 0 };
+    struct arr *in[ELEM_PROGRAM_MAX_IN], *out = &tail[n - 1]->out[0];
+    struct elem_program program = { 0 };
 
     for (int i = 0; i < n; i++)
-        add_instruction(&fx, in, tail[i], (const struct node *const *)tail);
-    renumber(&fx);
+        add_instruction(&program, in, tail[i], (const struct node *const *)tail);
+    renumber(&program);
     return run_exec(os, &(struct exec){ .strm = os->strm,
                                         .node = tail[n - 1],
                                         .in = in,
-                                        .n_in = fx.n_in,
+                                        .n_in = program.n_in,
                                         .out = &out,
                                         .n_out = 1,
-                                        .fx = &fx });
+                                        .program = &program });
 }
 
 /* Slots are in the order in which the nodes depend on each other. */
@@ -357,7 +361,9 @@ void eval_group_of(struct group *g, const struct plan_step *step, struct node *c
 {
     const struct rewrite_match *m = step->group;
 
-    *g = (struct group){ .kind = (enum group_kind)m->kind, .wanted = m->wanted, .fx = m->fx };
+    *g = (struct group){ .kind = (enum group_kind)m->kind,
+                         .wanted = m->wanted,
+                         .program = m->program };
     for (int slot = 0; slot < GROUP_SLOTS; slot++)
         if (m->member[slot] != PLAN_NO_NODE)
             g->node[slot] = nodes[m->member[slot]];
@@ -394,7 +400,7 @@ enum err eval_step(struct open_stream *os, const struct plan_step *step, struct 
 {
     if (step->group)
         return run_group(os, step, nodes);
-    if (step->fx)
+    if (step->program)
         return run_program(os, step, nodes);
     return run_node(os, nodes[step->node], NULL);
 }

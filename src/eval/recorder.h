@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "base/tally.h"
+#include "base/counter.h"
 #include "eval/recording.h"
 
 #define NO_PLACE UINT32_MAX
@@ -72,7 +72,7 @@ struct recording {
     struct span_of *members; /* of every step, in the list of nodes */
     uint16_t *member;
     VEC(uint16_t) several; /* nodes with more than one output */
-    struct tally_notes counts;
+    struct counter_notes counts;
 };
 
 /* Recording under way. Arrays have numbers: the outputs of the nodes, then those from outside. */

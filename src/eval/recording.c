@@ -153,7 +153,7 @@ out:
 static void count(const struct recording *r)
 {
     for (size_t i = 0; i < r->counts.note.n; i++)
-        tally_add(r->counts.note.v[i].id, r->counts.note.v[i].n);
+        counter_add(r->counts.note.v[i].id, r->counts.note.v[i].n);
 }
 
 /* The results that outlive the run have storage and count as evaluated. */

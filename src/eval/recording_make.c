@@ -311,10 +311,10 @@ static enum err record_steps(struct recorder *c)
     c->r->donation.n = c->r->counts.note.n = 0;
     count_edges(c);
     memset(c->ghosts, 0, c->r->n_outside * sizeof *c->ghosts);
-    tally_notes = &c->r->counts;
+    counter_notes = &c->r->counts;
     for (size_t i = 0; i < c->r->n_step && !err; i++)
         err = record_step(c, i);
-    tally_notes = NULL;
+    counter_notes = NULL;
     for (size_t i = 0; i < c->r->n_node; i++)
         node_reset(c->nodes[i]);
     return err;

@@ -9,7 +9,7 @@ enum { STEP_KEPT, STEP_MOVED, STEP_CHANGED };
 
 struct refresh {
     struct recorder c;
-    struct tally_notes uncounted;
+    struct counter_notes uncounted;
     uint8_t *how;  /* by step */
     bool *changed; /* by node: its results lie in another way */
     bool any_changed;
@@ -175,7 +175,7 @@ static enum err begin(bool *fits, struct refresh *f)
         return ERR_OK;
     f->has_begun = true;
     f->c.os->strm->recorder = &f->c;
-    tally_notes = &f->uncounted;
+    counter_notes = &f->uncounted;
     return ERR_OK;
 }
 
@@ -184,7 +184,7 @@ static void end(struct refresh *f)
     if (f->has_begun)
         f->c.os->strm->recorder = NULL;
     if (f->has_begun)
-        tally_notes = NULL;
+        counter_notes = NULL;
     for (size_t i = 0; i < f->touched.n; i++)
         node_reset(f->touched.v[i]);
 }

@@ -4,7 +4,7 @@
 #include "eval/eval.h"
 #include "eval/stream.h"
 #include "graph/memory.h"
-#include "lm/files/parts.h"
+#include "lm/files/model_files.h"
 
 /* Memory beyond weights and cache that work in flight may fill; the rest of what a session may take
  * (session.h) is for the op that runs into this limit. */
@@ -38,7 +38,7 @@ static enum err load_weight(struct arr *w, void *data)
     return err;
 }
 
-static enum err load_model(struct lm_session *s, struct parts *parts,
+static enum err load_model(struct lm_session *s, struct model_files *parts,
                            const struct session_params *p)
 {
     struct loading loading = { .p = p };
@@ -55,11 +55,11 @@ out:
 
 enum err session_open(struct lm_session *s, const struct session_params *p)
 {
-    struct parts parts;
+    struct model_files parts;
     enum err err;
 
     *s = (struct lm_session){ .stream = p->stream };
-    TRY(parts_open(&parts, p->path, PARTS_ALL, p->stream));
+    TRY(model_files_open(&parts, p->path, MODEL_FILES_ALL, p->stream));
     s->tok = parts.tok;
     parts.tok = NULL;
     if (p->raw)
@@ -70,7 +70,7 @@ enum err session_open(struct lm_session *s, const struct session_params *p)
     TRY(cache_init(&s->cache, s->model->config.layers));
     s->decoder = (struct lm_decoder){ .model = s->model, .cache = &s->cache, .stream = s->stream };
 out:
-    parts_fini(&parts);
+    model_files_fini(&parts);
     if (err)
         session_close(s);
     return err;

@@ -71,7 +71,7 @@ out:
     return err;
 }
 
-/* (a, b) turned: a cos - b sin, a sin + b cos */
+/* (a, b) rotated: a cos - b sin, a sin + b cos */
 static enum err turn(struct arr *pair[2], struct arr *cos, struct arr *sin, struct strm *s)
 {
     struct arr *y[4] = { NULL };
@@ -89,7 +89,7 @@ out:
 }
 
 /* What turns, cut into the two of each pair along an axis of theirs. */
-static enum err turned(struct arr **out, struct arr *x, const struct op_apply *f)
+static enum err rotated(struct arr **out, struct arr *x, const struct op_apply *f)
 {
     const struct rope_params *p = f->params;
     int32_t half = p->dims / 2, axis = p->traditional ? -1 : -2;
@@ -127,7 +127,7 @@ enum err rope_parts(struct arr **out, const struct op_apply *f)
 
     TRY(ops_astype(&wide, x, t, f->strm));
     TRY(ops_slice_axis(&part[0], wide, x->ndim - 1, (int32_t[]){ 0, p->dims }, f->strm));
-    STEP(part[0], turned(&next, part[0], f));
+    STEP(part[0], rotated(&next, part[0], f));
     if (p->dims < size) {
         TRY(ops_slice_axis(&part[1], wide, x->ndim - 1, (int32_t[]){ p->dims, size }, f->strm));
         STEP(part[0], ops_concatenate(&next, (struct arrs){ part, 2 }, -1, f->strm));

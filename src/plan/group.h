@@ -11,7 +11,7 @@
 
 #include "base/common.h"
 
-struct fx;
+struct elem_program;
 struct node;
 
 enum group_kind {
@@ -76,7 +76,7 @@ struct group {
     enum group_kind kind;
     struct node *node[GROUP_SLOTS]; /* by slot, NULL where absent */
     uint32_t wanted;                /* bit of a slot: its result is needed outside of the group */
-    const struct fx *fx;            /* program of the elementwise nodes, or NULL */
+    const struct elem_program *program; /* program of the elementwise nodes, or NULL */
     /* Rows of rewrite.def that the backend carried out node by node while it took the others; it
      * counts why. */
     uint32_t *apart;

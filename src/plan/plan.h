@@ -10,7 +10,7 @@
 #pragma once
 
 #include "graph/array.h"
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 /* Longest run: bounds planning time and lets the device start early on long tapes. A step of a
  * language model with some thirty layers fits, so that no group is cut. */
@@ -32,9 +32,9 @@ struct rewrite_match;
 struct plan_step {
     uint16_t node;                /* the op; of a program the last one, of a group its anchor */
     uint8_t n_in, n_out, n_nodes; /* of programs and groups; else the node says */
-    const struct fx *fx;          /* elementwise program, or NULL */
-    const struct rewrite_match *group; /* nodes of different ops as one step, or NULL */
-    uint32_t first_in, first_out;      /* into plan->inputs and plan->outputs, likewise */
+    const struct elem_program *program; /* elementwise program, or NULL */
+    const struct rewrite_match *group;  /* nodes of different ops as one step, or NULL */
+    uint32_t first_in, first_out;       /* into plan->inputs and plan->outputs, likewise */
 };
 
 struct plan {

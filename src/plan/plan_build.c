@@ -23,10 +23,10 @@ struct builder {
 /* ---- fusion: one group per root, members found by one backward scan ---- */
 
 struct chain {
-    uint16_t member[FX_MAX_INS]; /* descending; the root first */
+    uint16_t member[ELEM_PROGRAM_MAX_INS]; /* descending; the root first */
     int n, n_out;
-    const struct arr *input[FX_MAX_IN]; /* distinct arrays from outside the group */
-    struct plan_input source[FX_MAX_IN];
+    const struct arr *input[ELEM_PROGRAM_MAX_IN]; /* distinct arrays from outside the group */
+    struct plan_input source[ELEM_PROGRAM_MAX_IN];
     int n_in;
 };
 
@@ -47,7 +47,7 @@ static bool add_member(struct builder *b, struct chain *g, uint16_t index)
     bool is_output = g->n == 0 || info->held;
     int own = find_input(&grown, &n->out[0]);
 
-    if (g->n == FX_MAX_INS || (is_output && g->n_out == FX_MAX_OUT))
+    if (g->n == ELEM_PROGRAM_MAX_INS || (is_output && g->n_out == ELEM_PROGRAM_MAX_OUT))
         return false;
     if (own >= 0) {
         grown.n_in--;
@@ -57,7 +57,7 @@ static bool add_member(struct builder *b, struct chain *g, uint16_t index)
     for (int k = 0; k < n->n_in; k++) {
         if (find_input(&grown, n->in[k]) >= 0)
             continue;
-        if (grown.n_in == FX_MAX_IN)
+        if (grown.n_in == ELEM_PROGRAM_MAX_IN)
             return false;
         grown.input[grown.n_in] = n->in[k];
         grown.source[grown.n_in++] = (struct plan_input){ index, (uint16_t)k };
@@ -110,8 +110,8 @@ static int value_of(const struct chain *g, const struct builder *b, const struct
 }
 
 /* The program of a chain; its inputs and outputs are the step's. */
-static void make_program(const struct builder *b, struct fx *f, const struct plan_step *step,
-                         const struct chain *g)
+static void make_program(const struct builder *b, struct elem_program *f,
+                         const struct plan_step *step, const struct chain *g)
 {
     struct plan *p = b->plan;
 
@@ -123,7 +123,7 @@ static void make_program(const struct builder *b, struct fx *f, const struct pla
     for (int m = g->n - 1; m >= 0; m--) {
         uint16_t index = g->member[m];
         const struct node *n = b->run->nodes[index];
-        struct fx_ins *ins = &f->ins[f->n_ins++];
+        struct elem_program_ins *ins = &f->ins[f->n_ins++];
         ins->op = n->op;
         ins->dtype = n->out[0].dtype;
         ins->n_args = (uint8_t)n->n_in;
@@ -144,11 +144,11 @@ static const struct arr *input_of(const struct builder *b, const struct plan_ste
 }
 
 /* True if the step, which has a program, computes f over shapes like those of another one. */
-static bool is_same_program(const struct builder *b, const struct plan_step *s, const struct fx *f,
-                            const struct plan_step *other)
+static bool is_same_program(const struct builder *b, const struct plan_step *s,
+                            const struct elem_program *f, const struct plan_step *other)
 {
     const struct plan_run *r = b->run;
-    bool is_same = fx_equal(s->fx, f) &&
+    bool is_same = elem_program_equal(s->program, f) &&
                    arr_same_shape(&r->nodes[s->node]->out[0], &r->nodes[other->node]->out[0]);
 
     for (uint32_t i = 0; i < f->n_in && is_same; i++)
@@ -157,29 +157,30 @@ static bool is_same_program(const struct builder *b, const struct plan_step *s, 
 }
 
 /* Gives the step its program: that of an equal one, if there is any. */
-static enum err share_program(struct builder *b, struct plan_step *step, const struct fx *f)
+static enum err share_program(struct builder *b, struct plan_step *step,
+                              const struct elem_program *f)
 {
     const struct arr *out = &b->run->nodes[step->node]->out[0];
-    size_t at = hash_mix(fx_hash(f), out->size) % ARRAY_LEN(b->program);
-    struct fx *own;
+    size_t at = hash_mix(elem_program_hash(f), out->size) % ARRAY_LEN(b->program);
+    struct elem_program *own;
 
     while (b->program[at] && !is_same_program(b, b->program[at], f, step))
         at = (at + 1) % ARRAY_LEN(b->program);
     if (b->program[at]) {
-        step->fx = b->program[at]->fx;
+        step->program = b->program[at]->program;
         return ERR_OK;
     }
     if (!(own = arena_alloc(&b->plan->arena, sizeof *own)))
         return ERR_NO_MEMORY;
     *own = *f;
-    step->fx = own;
+    step->program = own;
     b->program[at] = step;
     return ERR_OK;
 }
 
 static enum err emit_program(struct builder *b, struct plan_step *step, const struct chain *g)
 {
-    struct fx f = { 0 };
+    struct elem_program f = { 0 };
 
     make_program(b, &f, step, g);
     step->n_in = f.n_in;
@@ -232,7 +233,8 @@ static int tail_input(const struct builder *b, const struct plan_step *step,
 }
 
 static int tail_value(const struct builder *b, const struct plan_step *step,
-                      const struct rewrite_match *m, const struct fx *f, const struct arr *a)
+                      const struct rewrite_match *m, const struct elem_program *f,
+                      const struct arr *a)
 {
     for (int i = 0; tail_of(m, i) != PLAN_NO_NODE; i++)
         if (&b->run->nodes[tail_of(m, i)]->out[0] == a)
@@ -242,7 +244,7 @@ static int tail_value(const struct builder *b, const struct plan_step *step,
 
 /* Numbers the products, then the side inputs, which become the first inputs of the step. */
 static void wire_sides(struct builder *b, struct plan_step *step, const struct rewrite_match *m,
-                       struct fx *f)
+                       struct elem_program *f)
 {
     while (f->n_in < GROUP_MAX_PRODUCTS && m->member[PRODUCT_FIRST + f->n_in] != PLAN_NO_NODE) {
         f->in_dtype[f->n_in] = b->run->nodes[m->member[PRODUCT_FIRST + f->n_in]]->out[0].dtype;
@@ -262,17 +264,17 @@ static void wire_sides(struct builder *b, struct plan_step *step, const struct r
 
 static enum err make_tail(struct builder *b, struct plan_step *step, struct rewrite_match *m)
 {
-    struct fx *f;
+    struct elem_program *f;
 
     if (m->kind != GROUP_PRODUCT || tail_of(m, 0) == PLAN_NO_NODE)
         return ERR_OK;
     if (!(f = arena_alloc(&b->plan->arena, sizeof *f)))
         return ERR_NO_MEMORY;
-    *f = (struct fx){ .n_out = 1 };
+    *f = (struct elem_program){ .n_out = 1 };
     wire_sides(b, step, m, f);
     for (int i = 0; tail_of(m, i) != PLAN_NO_NODE; i++) {
         const struct node *n = b->run->nodes[tail_of(m, i)];
-        struct fx_ins *ins = &f->ins[f->n_ins++];
+        struct elem_program_ins *ins = &f->ins[f->n_ins++];
         ins->op = n->op;
         ins->dtype = n->out[0].dtype;
         ins->n_args = (uint8_t)n->n_in;
@@ -280,7 +282,7 @@ static enum err make_tail(struct builder *b, struct plan_step *step, struct rewr
             ins->arg[k] = (uint8_t)tail_value(b, step, m, f, n->in[k]);
     }
     f->out[0] = (uint8_t)(f->n_in + f->n_ins - 1);
-    m->fx = f;
+    m->program = f;
     return ERR_OK;
 }
 

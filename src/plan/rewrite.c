@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "backend/backend.h"
+#include "base/counter.h"
 #include "base/gate.h"
-#include "base/tally.h"
 
 /* ---- rows ---- */
 
@@ -24,11 +24,11 @@ static const char *const reasons[GROUP_REASON_COUNT] = {
 };
 
 #define N_COUNTS (REWRITE_COUNT * GROUP_REASON_COUNT)
-static_assert(TALLY_REWRITE + N_COUNTS <= TALLY_BACKEND, "counters have room");
+static_assert(COUNTER_REWRITE + N_COUNTS <= COUNTER_BACKEND, "counters have room");
 
 static unsigned count_of(int rewrite, int why)
 {
-    return TALLY_REWRITE + (unsigned)(rewrite * GROUP_REASON_COUNT + why);
+    return COUNTER_REWRITE + (unsigned)(rewrite * GROUP_REASON_COUNT + why);
 }
 
 bool rewrite_on(enum rewrite id)
@@ -49,30 +49,30 @@ void rewrite_count(uint32_t rewrites, enum group_reason why)
 {
     for (int i = 0; i < REWRITE_COUNT; i++)
         if (rewrites >> i & 1)
-            tally_add_step(count_of(i, (int)why), 1);
+            counter_add_step(count_of(i, (int)why), 1);
 }
 
 uint64_t rewrite_hits(enum rewrite id)
 {
-    return tally_get(count_of((int)id, GROUP_TAKEN));
+    return counter_get(count_of((int)id, GROUP_TAKEN));
 }
 
 uint64_t rewrite_rejects(enum rewrite id, enum group_reason why)
 {
-    return tally_get(count_of((int)id, (int)why));
+    return counter_get(count_of((int)id, (int)why));
 }
 
 void rewrite_reset(void)
 {
-    tally_reset(TALLY_REWRITE, N_COUNTS);
+    counter_reset(COUNTER_REWRITE, N_COUNTS);
 }
 
 void rewrite_print(FILE *out)
 {
     for (int i = 0; i < REWRITE_COUNT; i++)
         for (int k = 0; k < GROUP_REASON_COUNT; k++)
-            if (tally_get(count_of(i, k)))
-                fprintf(out, "%12" PRIu64 "  rewrite %s: %s\n", tally_get(count_of(i, k)),
+            if (counter_get(count_of(i, k)))
+                fprintf(out, "%12" PRIu64 "  rewrite %s: %s\n", counter_get(count_of(i, k)),
                         rows[i].name, reasons[k]);
 }
 

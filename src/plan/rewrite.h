@@ -20,12 +20,12 @@ uint32_t rewrite_mask(void);
 
 /* A group found in a run. */
 struct rewrite_match {
-    uint8_t kind;                 /* enum group_kind */
-    uint16_t rewrites;            /* bit of each row that it takes */
-    uint16_t anchor;              /* the member whose place on the tape is the group's */
-    uint16_t member[GROUP_SLOTS]; /* node of the run by slot, or PLAN_NO_NODE */
-    uint32_t wanted;              /* as in struct group */
-    const struct fx *fx;          /* likewise; made when the group becomes a step */
+    uint8_t kind;                       /* enum group_kind */
+    uint16_t rewrites;                  /* bit of each row that it takes */
+    uint16_t anchor;                    /* the member whose place on the tape is the group's */
+    uint16_t member[GROUP_SLOTS];       /* node of the run by slot, or PLAN_NO_NODE */
+    uint32_t wanted;                    /* as in struct group */
+    const struct elem_program *program; /* likewise; made when the group becomes a step */
 };
 
 /* Finds the groups of the kinds that the backend has. Members get owner[node] = anchor of their

@@ -64,7 +64,7 @@ static void match_rope(struct rw_search *s, uint16_t rope)
 
 /* ---- queries, keys and values of one attention ---- */
 
-static bool are_turned_alike(const struct node *a, const struct node *b)
+static bool are_rotated_alike(const struct node *a, const struct node *b)
 {
     bool same = a->n_in == b->n_in && node_same_params(a, b);
 
@@ -103,7 +103,7 @@ static bool add_keys(const struct rw_search *s, struct rewrite_match *m, const s
         update == PLAN_NO_NODE ? PLAN_NO_NODE : rw_producer(s, rw_node(s, update)->in[1]);
 
     if (!rw_is_free(s, rope, OP_ROPE) || !rw_is_private(s, rope, 1) ||
-        !are_turned_alike(rw_node(s, rope), rw_node(s, m->member[HEADS_ROPE])))
+        !are_rotated_alike(rw_node(s, rope), rw_node(s, m->member[HEADS_ROPE])))
         return false;
     member[HEADS_ROPE] = rope;
     member[HEADS_UPDATE] = update;
@@ -133,13 +133,13 @@ static bool add_heads(const struct rw_search *s, struct rewrite_match *m, uint16
         m->member[HEADS_SLOTS + HEADS_UPDATE] == m->member[2 * HEADS_SLOTS + HEADS_UPDATE])
         return false;
     rw_take(m, REWRITE_ROPE_CACHE);
-    rw_take(m, REWRITE_HEADS_SIBLINGS);
+    rw_take(m, REWRITE_QKV_PLACEMENT);
     return true;
 }
 
 static bool merges_heads(void)
 {
-    return rewrite_on(REWRITE_HEADS_SIBLINGS) && rewrite_on(REWRITE_ROPE_CACHE);
+    return rewrite_on(REWRITE_QKV_PLACEMENT) && rewrite_on(REWRITE_ROPE_CACHE);
 }
 
 static void match_heads(struct rw_search *s, uint16_t sdpa)

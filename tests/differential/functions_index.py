@@ -29,17 +29,17 @@ def _(mx, a, value, how, *parts):
 def _(mx, a, kth, axis):
     """What each part holds, in order, for the order within a part is not defined."""
     p = mx.partition(a, kth, axis)
-    return parts_of(mx, p, kth, axis)
+    return model_files_of(mx, p, kth, axis)
 
 
 @helper("argpartition")
 def _(mx, a, kth, axis):
     if axis is None:
         a, axis = mx.flatten(a), 0
-    return parts_of(mx, mx.take_along_axis(a, mx.argpartition(a, kth, axis), axis), kth, axis)
+    return model_files_of(mx, mx.take_along_axis(a, mx.argpartition(a, kth, axis), axis), kth, axis)
 
 
-def parts_of(mx, p, kth, axis):
+def model_files_of(mx, p, kth, axis):
     at = kth + p.shape[axis or 0] if kth < 0 else kth
     return [mx.sort(part, axis or 0) for part in mx.split(p, [at, at + 1], axis or 0)]
 

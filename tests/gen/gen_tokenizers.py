@@ -11,7 +11,7 @@ that of the text decoded from them (as it is, then without special tokens); behi
 RANDOM_LISTS lists of random ids, the CRC-32 of the decoded text.
 
 parts.json is one model without anything around it; every line of parts.jsonl is a configuration to go
-with it, and parts.crc has the two numbers for every PARTS_STEP-th text and each line.
+with it, and parts.crc has the two numbers for every MODEL_FILES_STEP-th text and each line.
 """
 
 import filecmp
@@ -28,7 +28,7 @@ from tokenizers import processors, trainers
 from tok_corpus import Random, samples, training
 
 RANDOM_LISTS = 300
-PARTS_STEP = 11
+MODEL_FILES_STEP = 11
 
 # Scripts of the models that do not know every byte; the characters of others are unknown to them.
 SOME = ("english", "latin", "cyrillic", "chinese", "code")
@@ -128,7 +128,7 @@ TOKENIZERS = {"qwen": qwen, "llama3": llama3, "smollm": smollm, "sentencepiece":
 
 # ---- single parts, all with one small model ----
 
-def parts_model():
+def model_files_model():
     t = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
     t.pre_tokenizer = pre_tokenizers.Metaspace()
     t.train_from_iterator(training(SOME), trainers.BpeTrainer(
@@ -214,14 +214,14 @@ def write_all(folder):
         write(folder, name + ".crc", b"".join(crc))
 
     lines, crc = [], []
-    model = parts_model()
+    model = model_files_model()
     for row in parts():
         t = Tokenizer(model)
         t.add_special_tokens(["[CLS]", "[SEP]"])
         for key, value in row.items():
             setattr(t, key, value)
         state = json.loads(t.to_str())
-        crc += [crc_of(t, text) for text in texts[::PARTS_STEP]]
+        crc += [crc_of(t, text) for text in texts[::MODEL_FILES_STEP]]
         write(folder, "parts.json", compact(state.pop("model")))
         lines.append(compact({k: v for k, v in state.items() if v is not None}))
     write(folder, "parts.jsonl", "\n".join(lines))

@@ -244,7 +244,7 @@ static void set_rewrites(bool on)
 {
     gate_set_int(GATE_PLAN_NORM_ROPE, on);
     gate_set_int(GATE_PLAN_ROPE_CACHE, on);
-    gate_set_int(GATE_PLAN_HEADS_SIBLINGS, on);
+    gate_set_int(GATE_PLAN_QKV_PLACEMENT, on);
     gate_set_int(GATE_PLAN_ATTN_HEADS, on);
 }
 
@@ -263,10 +263,10 @@ static void check_setup(const struct setup *s, enum group_reason want)
         fail_msg("%s: not as expected", p->name);
     }
     assert_int_equal(variant_hits(VARIANT_SDPA_DECODE_HEADS) - variant, want == GROUP_TAKEN);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 1);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 1);
     gate_set_int(GATE_PLAN_ATTN_HEADS, 0);
     run(&apart, s);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 2);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 2);
     set_rewrites(false);
     run(&single, s);
     set_rewrites(true);

@@ -380,7 +380,7 @@ static const char *run_on(struct request *q, const struct case_row *row, int dev
 
 /* ---- all rows ---- */
 
-struct tally {
+struct counter {
     char fn[48];
     int rows, failed;
 };
@@ -389,20 +389,20 @@ static struct {
     char **families;
     int n_families;
     const char *table; /* a file with other rows, or NULL */
-    struct tally tally[256];
-    size_t n_tally;
+    struct counter counter[256];
+    size_t n_counter;
     int rows, failed;
 } run;
 
 #define SHOWN_PER_FUNCTION 4
 
-static struct tally *tally_of(const char *fn)
+static struct counter *counter_of(const char *fn)
 {
-    for (size_t i = 0; i < run.n_tally; i++)
-        if (strcmp(run.tally[i].fn, fn) == 0)
-            return &run.tally[i];
-    assert_true(run.n_tally < ARRAY_LEN(run.tally));
-    struct tally *t = &run.tally[run.n_tally++];
+    for (size_t i = 0; i < run.n_counter; i++)
+        if (strcmp(run.counter[i].fn, fn) == 0)
+            return &run.counter[i];
+    assert_true(run.n_counter < ARRAY_LEN(run.counter));
+    struct counter *t = &run.counter[run.n_counter++];
     snprintf(t->fn, sizeof t->fn, "%s", fn);
     return t;
 }
@@ -417,7 +417,7 @@ static bool is_wanted(const char *family)
 
 static void count(const struct case_row *row, const char *where, const char *problem)
 {
-    struct tally *t = tally_of(row->fn);
+    struct counter *t = counter_of(row->fn);
 
     t->rows++;
     run.rows++;
@@ -446,11 +446,11 @@ static void run_row(const struct case_row *row)
     release(&cpu);
 }
 
-static void print_tally(void)
+static void print_counter(void)
 {
-    for (size_t i = 0; i < run.n_tally; i++)
-        print_message("%s %d%s", run.tally[i].fn, run.tally[i].rows,
-                      i + 1 == run.n_tally || i % 8 == 7 ? "\n" : ", ");
+    for (size_t i = 0; i < run.n_counter; i++)
+        print_message("%s %d%s", run.counter[i].fn, run.counter[i].rows,
+                      i + 1 == run.n_counter || i % 8 == 7 ? "\n" : ", ");
     print_message("%d checks, %d failed\n", run.rows, run.failed);
 }
 
@@ -497,7 +497,7 @@ static void test_rows(void **state)
             run_row(&row);
     assert_int_equal(r.left, 0);
     case_close(&r);
-    print_tally();
+    print_counter();
     assert_true(run.rows > 0);
     assert_int_equal(run.failed, 0);
 }

@@ -508,17 +508,18 @@ static void test_wide_indices(void **state)
 {
     enum { ROWS = 37, COLS = 50 };
     struct rng r = { 9 };
-    struct fx fx = { .n_in = 1, .n_ins = 1, .n_out = 1, .out = { 1 } };
+    struct elem_program program = { .n_in = 1, .n_ins = 1, .n_out = 1, .out = { 1 } };
     struct nest nest = { .ndim = 2, .n_operands = 1, .dim = { ROWS, COLS } };
 
     (void)state;
-    fx.in_dtype[0] = DT_FLOAT32;
-    fx.ins[0] = (struct fx_ins){ .op = OP_NEGATIVE, .dtype = DT_FLOAT32, .n_args = 1 };
+    program.in_dtype[0] = DT_FLOAT32;
+    program.ins[0] =
+        (struct elem_program_ins){ .op = OP_NEGATIVE, .dtype = DT_FLOAT32, .n_args = 1 };
     nest.stride[0][0] = -COLS;
     nest.stride[0][1] = 1;
     for (int strided = 0; strided < 2; strided++) {
         struct shp shape = { 2, { ROWS, COLS } };
-        struct elem_job job = { .fx = &fx, .n = ROWS * COLS, .is_wide = true };
+        struct elem_job job = { .program = &program, .n = ROWS * COLS, .is_wide = true };
         struct arr *out = NULL;
         struct vk_enc *e;
         struct nd a;

@@ -430,24 +430,27 @@ static struct arr *binary(enum op_id op, struct arr *a, struct arr *b)
 }
 
 /* a + b. */
-static const struct fx add_program = { .n_in = 2,
-                                       .n_ins = 1,
-                                       .n_out = 1,
-                                       .out = { 2 },
-                                       .ins = { { .op = OP_ADD, .n_args = 2, .arg = { 0, 1 } } } };
+static const struct elem_program add_program = {
+    .n_in = 2,
+    .n_ins = 1,
+    .n_out = 1,
+    .out = { 2 },
+    .ins = { { .op = OP_ADD, .n_args = 2, .arg = { 0, 1 } } }
+};
 /* a * sigmoid(a) * b. */
-static const struct fx silu_program = { .n_in = 2,
-                                        .n_ins = 3,
-                                        .n_out = 1,
-                                        .out = { 4 },
-                                        .ins = {
-                                            { .op = OP_SIGMOID, .n_args = 1, .arg = { 0 } },
-                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 0, 2 } },
-                                            { .op = OP_MULTIPLY, .n_args = 2, .arg = { 3, 1 } } } };
+static const struct elem_program silu_program = {
+    .n_in = 2,
+    .n_ins = 3,
+    .n_out = 1,
+    .out = { 4 },
+    .ins = { { .op = OP_SIGMOID, .n_args = 1, .arg = { 0 } },
+             { .op = OP_MULTIPLY, .n_args = 2, .arg = { 0, 2 } },
+             { .op = OP_MULTIPLY, .n_args = 2, .arg = { 3, 1 } } }
+};
 
-static struct fx program_of(const struct fx *f, enum dtype t)
+static struct elem_program program_of(const struct elem_program *f, enum dtype t)
 {
-    struct fx own = *f;
+    struct elem_program own = *f;
 
     own.in_dtype[0] = own.in_dtype[1] = (uint8_t)t;
     for (int i = 0; i < own.n_ins; i++)
@@ -466,9 +469,9 @@ static void test_residual(void **state)
         struct packed p;
         packed_init(&p, &q, 50, 96, types[k]);
         struct vk_qmv v = merged(x, &p, &out, 1);
-        struct fx fx = program_of(&add_program, types[k]);
+        struct elem_program program = program_of(&add_program, types[k]);
         struct vk_epilogue add;
-        assert_int_equal(vk_epilogue_init(&add, &fx, 1, &residual, out), GROUP_TAKEN);
+        assert_int_equal(vk_epilogue_init(&add, &program, 1, &residual, out), GROUP_TAKEN);
         v.epilogue = &add;
         encode(&v);
         struct arr *apart = binary(OP_ADD, product(x, &p), residual);
@@ -493,9 +496,9 @@ static void check_silu_mul(enum dtype t, const char *design)
     for (int i = 0; i < 2; i++)
         packed_init(&p[i], &q, 45, 256, t);
     struct vk_qmv v = merged(x, p, out, 2);
-    struct fx fx = program_of(&silu_program, t);
+    struct elem_program program = program_of(&silu_program, t);
     struct vk_epilogue silu;
-    assert_int_equal(vk_epilogue_init(&silu, &fx, 2, NULL, out[0]), GROUP_TAKEN);
+    assert_int_equal(vk_epilogue_init(&silu, &program, 2, NULL, out[0]), GROUP_TAKEN);
     v.epilogue = &silu;
     encode(&v);
     struct arr *gate = product(x, &p[0]), *up = product(x, &p[1]);

@@ -272,7 +272,7 @@ static void check_merged(enum dtype type, int32_t positions, int32_t size)
     r.part[1] = part_of(&t, t.k, k, SLOT);
     r.part[2] = part_of(&t, t.v, v, SLOT);
     for (int i = 0; i < 2; i++) {
-        r.part[i].is_normed = r.part[i].is_turned = true;
+        r.part[i].is_normed = r.part[i].is_rotated = true;
         r.part[i].weight = t.weight.arr;
     }
     assert_ok(vk_enc_get(&e, nd_gpu));
@@ -373,8 +373,8 @@ static void test_plan_with_other_params(void **state)
         arr_unref(&want);
         arr_unref(&keys);
     }
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 2);
-    assert_int_equal(rewrite_rejects(REWRITE_HEADS_SIBLINGS, GROUP_PARAMS), 1);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 2);
+    assert_int_equal(rewrite_rejects(REWRITE_QKV_PLACEMENT, GROUP_PARAMS), 1);
     token_free(&t);
 }
 

@@ -515,7 +515,7 @@ static void check_cache(mlx_array cache, int steps)
 }
 
 /* Step by step: the buffer stays, one dispatch each, and the host never sees old values. */
-static void check_in_place(const struct device *d, bool is_read_ahead)
+static void check_in_place(const struct device *d, bool is_read_eagerly)
 {
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         mlx_array cache = new_cache(d);
@@ -529,7 +529,7 @@ static void check_in_place(const struct device *d, bool is_read_ahead)
             eval_on(d, cache);
             assert_ptr_equal(arr_of(cache)->buf, buf);
             assert_int_equal(stat_get(STAT_DONATIONS), donations + 1);
-            if (!is_read_ahead) /* which is a dispatch, where memory is not unified */
+            if (!is_read_eagerly) /* which is a dispatch, where memory is not unified */
                 assert_int_equal(stat_get(STAT_DISPATCHES), dispatches + d->is_gpu);
             check_cache(cache, t + 1);
         }
@@ -540,9 +540,9 @@ static void check_in_place(const struct device *d, bool is_read_ahead)
 static void test_cache_in_place(void **state)
 {
     check_in_place(*state, true);
-    int64_t old = gate_set_int(GATE_VK_READ_AHEAD, 0);
+    int64_t old = gate_set_int(GATE_VK_EAGER_READ, 0);
     check_in_place(*state, false);
-    gate_set_int(GATE_VK_READ_AHEAD, old);
+    gate_set_int(GATE_VK_EAGER_READ, old);
 }
 
 /* All steps in one graph. */

@@ -21,7 +21,7 @@ int nd_open(void **state)
 
 int nd_open_for_counts(void **state)
 {
-    gate_set_int(GATE_VK_READ_AHEAD, 0);
+    gate_set_int(GATE_VK_EAGER_READ, 0);
     return nd_open(state);
 }
 

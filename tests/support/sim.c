@@ -32,7 +32,7 @@ struct task {
     uint16_t op;
     uint8_t dtype;
     bool is_program;
-    struct fx fx;
+    struct elem_program program;
     struct ev *ev;    /* WAIT */
     struct buf **buf; /* RELEASE */
     size_t n_buf;
@@ -224,8 +224,9 @@ static uint64_t run_read(const struct read *r)
 
 static void run_program(const struct task *t, const uint64_t *in, uint64_t *out)
 {
-    uint64_t value[FX_MAX_IN + FX_MAX_INS], digest[FX_MAX_IN + FX_MAX_INS] = { 0 };
-    const struct fx *f = &t->fx;
+    uint64_t value[ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS],
+        digest[ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS] = { 0 };
+    const struct elem_program *f = &t->program;
 
     memcpy(value, in, f->n_in * sizeof value[0]);
     for (int i = 0; i < f->n_ins; i++) {
@@ -469,7 +470,7 @@ static enum err begin_step(const struct exec *x)
     note((struct sim_entry){ .call = SIM_STEP,
                              .strm = x->strm,
                              .node = x->node,
-                             .n_ins = x->fx ? x->fx->n_ins : 0,
+                             .n_ins = x->program ? x->program->n_ins : 0,
                              .n_in = x->n_in,
                              .n_out = x->n_out });
     if (fires(&sim.fail_step))
@@ -492,15 +493,15 @@ static enum err queue_step(const struct exec *x)
     }
     for (int o = 0; o < x->n_out; o++)
         t.out[o] = (struct cell *)x->out[o]->buf;
-    if ((t.is_program = x->fx != NULL))
-        t.fx = *x->fx;
+    if ((t.is_program = x->program != NULL))
+        t.program = *x->program;
     return push(x->strm, &t);
 }
 
 /* Takes over an input's buffer where that is allowed, as real backends do. */
 static enum err give_storage(const struct exec *x, struct arr *out, unsigned *taken)
 {
-    for (int i = 0; i < x->n_in && x->fx; i++) {
+    for (int i = 0; i < x->n_in && x->program; i++) {
         struct arr *in = x->in[i];
         if (in->offset == 0 && arr_same_shape(in, out) && !(*taken & 1u << i) &&
             arr_can_donate_to(in, out, x->strm)) {

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 #define RANDOM_LISTS 300
-#define PARTS_STEP 11
+#define MODEL_FILES_STEP 11
 
 static const char *folder;
 static struct str corpus;
@@ -182,7 +182,7 @@ static void check_part(const struct str *line, const struct str *model, const st
     assert_ok(tok_from_json(&t, json.v, json.n, "parts"));
     char name[2048];
     snprintf(name, sizeof name, "%.*s", (int)line->n, line->v);
-    for (size_t i = 0; i < samples.n; i += PARTS_STEP)
+    for (size_t i = 0; i < samples.n; i += MODEL_FILES_STEP)
         check_sample(t, name, i, expected, at);
     tok_destroy(&t);
     VEC_FINI(&json);

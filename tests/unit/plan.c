@@ -106,10 +106,11 @@ static uint64_t load(const struct machine *m, const struct arr *a)
 static void run_program(struct machine *m, const struct plan_step *step)
 {
     const struct plan *plan = m->p->plan;
-    const struct fx *f = step->fx;
-    uint64_t value[FX_MAX_IN + FX_MAX_INS];
+    const struct elem_program *f = step->program;
+    uint64_t value[ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS];
 
-    assert_true(f->n_in <= FX_MAX_IN && f->n_ins <= FX_MAX_INS && f->n_out <= FX_MAX_OUT);
+    assert_true(f->n_in <= ELEM_PROGRAM_MAX_IN && f->n_ins <= ELEM_PROGRAM_MAX_INS &&
+                f->n_out <= ELEM_PROGRAM_MAX_OUT);
     for (int i = 0; i < f->n_in; i++) {
         struct plan_input from = plan->inputs[step->first_in + (uint32_t)i];
         const struct arr *a = m->p->tape.node[from.node]->in[from.arg];
@@ -117,7 +118,7 @@ static void run_program(struct machine *m, const struct plan_step *step)
         value[i] = load(m, a);
     }
     for (int i = 0; i < f->n_ins; i++) {
-        const struct fx_ins *ins = &f->ins[i];
+        const struct elem_program_ins *ins = &f->ins[i];
         uint64_t h = hash_mix(hash_mix(hash_mix(HASH_SEED, ins->op), 0), ins->dtype);
         for (int k = 0; k < ins->n_args; k++) {
             assert_true(ins->arg[k] < f->n_in + i);
@@ -155,7 +156,7 @@ static void check_plan(const struct planned *p)
         assert_false(m.done[step->node]);
         m.done[step->node] = true;
         nodes += step->n_nodes;
-        if (step->fx)
+        if (step->program)
             run_program(&m, step);
         else
             run_plain(&m, p->tape.node[step->node]);
@@ -196,9 +197,9 @@ static void test_chain_is_one_program(void **state)
     assert_int_equal(step->n_nodes, 3);
     assert_int_equal(step->n_in, 1);
     assert_int_equal(step->n_out, 1);
-    assert_int_equal(step->fx->n_ins, 3);
-    assert_int_equal(step->fx->ins[0].op, OP_EXP);
-    assert_int_equal(step->fx->ins[2].op, OP_COS);
+    assert_int_equal(step->program->n_ins, 3);
+    assert_int_equal(step->program->ins[0].op, OP_EXP);
+    assert_int_equal(step->program->ins[2].op, OP_COS);
     finish(&p);
     arr_unref(&a);
 }
@@ -221,9 +222,9 @@ static void test_equal_programs_are_one(void **state)
             if (p.tape.node[p.plan->step[i].node] == outs[o]->node)
                 by_out[o] = &p.plan->step[i];
     assert_int_equal(p.plan->n_step, 4);
-    assert_ptr_equal(by_out[0]->fx, by_out[3]->fx);
-    assert_ptr_not_equal(by_out[0]->fx, by_out[1]->fx); /* another op */
-    assert_ptr_not_equal(by_out[0]->fx, by_out[2]->fx); /* another shape */
+    assert_ptr_equal(by_out[0]->program, by_out[3]->program);
+    assert_ptr_not_equal(by_out[0]->program, by_out[1]->program); /* another op */
+    assert_ptr_not_equal(by_out[0]->program, by_out[2]->program); /* another shape */
     finish(&p);
     gate_set_int(GATE_PLAN_FUSE, fuse);
     for (int o = 0; o < 4; o++)
@@ -323,7 +324,7 @@ static void test_ops_that_cannot_fuse_stand_alone(void **state)
     (void)state;
     check_plan(&p);
     assert_int_equal(p.plan->n_step, 3);
-    assert_null(p.plan->step[1].fx);
+    assert_null(p.plan->step[1].program);
     finish(&p);
     arr_unref(&a);
 }
@@ -337,7 +338,7 @@ static void test_empty_arrays_run_nothing(void **state)
 
     (void)state;
     assert_int_equal(p.plan->n_step, 1);
-    assert_null(p.plan->step[0].fx);
+    assert_null(p.plan->step[0].program);
     finish(&p);
     arr_unref(&a);
     arr_unref(&x);
@@ -351,14 +352,14 @@ static void test_long_chain_is_cut(void **state)
     size_t length = 0;
 
     (void)state;
-    for (int i = 0; i < 3 * FX_MAX_INS + 1; i++)
+    for (int i = 0; i < 3 * ELEM_PROGRAM_MAX_INS + 1; i++)
         a = unary(OP_EXP, a);
     struct planned p = plan_of(&a, 1);
     check_plan(&p);
     assert_int_equal(p.plan->n_step, 4);
     for (size_t i = 0; i < p.plan->n_step; i++)
-        length += p.plan->step[i].fx->n_ins;
-    assert_int_equal(length, 3 * FX_MAX_INS + 1);
+        length += p.plan->step[i].program->n_ins;
+    assert_int_equal(length, 3 * ELEM_PROGRAM_MAX_INS + 1);
     finish(&p);
     arr_unref(&a);
 }
@@ -368,7 +369,7 @@ static void test_many_inputs_are_cut(void **state)
     struct arr *a = leaf();
 
     (void)state;
-    for (int i = 0; i < 2 * FX_MAX_IN; i++) {
+    for (int i = 0; i < 2 * ELEM_PROGRAM_MAX_IN; i++) {
         struct arr *x = leaf(), *next = binary(OP_ADD, a, x);
         arr_unref(&a);
         arr_unref(&x);
@@ -383,7 +384,7 @@ static void test_many_inputs_are_cut(void **state)
 
 static void test_many_outputs_are_cut(void **state)
 {
-    enum { HELD = 3 * FX_MAX_OUT };
+    enum { HELD = 3 * ELEM_PROGRAM_MAX_OUT };
     struct arr *held[HELD];
     struct arr *x = leaf();
 

@@ -404,11 +404,11 @@ static void test_attention(void **state)
         assert_int_equal(steps(), 1);
     }
     assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 4);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 4);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
     make_attention(out, true, true, true);
     eval_and_drop(out, 3);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 4);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 4); /* two groups of their own */
     steps();
 }
@@ -427,7 +427,7 @@ static void test_heads_without_their_attention(void **state)
     }
     gate_set_int(GATE_PLAN_ATTN_HEADS, 1);
     assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 0);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 4);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 4);
     assert_int_equal(rewrite_hits(REWRITE_NORM_ROPE), 2);
 }
 
@@ -448,7 +448,7 @@ static void test_attention_that_shares(void **state)
     sim_drop(&cache);
     eval_and_drop(out, 4);
     assert_int_equal(steps(), 4);
-    assert_int_equal(rewrite_hits(REWRITE_HEADS_SIBLINGS), 1);
+    assert_int_equal(rewrite_hits(REWRITE_QKV_PLACEMENT), 1);
     assert_int_equal(rewrite_hits(REWRITE_ATTN_HEADS), 0);
     make_attention(out, true, true, false);
     out[3] = make(OP_SDPA, &heads, out, 3);

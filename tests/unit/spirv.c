@@ -45,7 +45,8 @@ static void validate(const uint32_t *words, size_t n, const char *what)
         fail_msg("spirv-val refuses the module of %s", what);
 }
 
-static void emit_and_validate(const struct fx *f, const struct elem_class *c, const char *what)
+static void emit_and_validate(const struct elem_program *f, const struct elem_class *c,
+                              const char *what)
 {
     uint32_t *words = NULL;
     size_t n = 0;
@@ -91,10 +92,10 @@ static enum dtype operand_dtype(enum op_id op, int i, enum dtype t)
     return op == OP_FROM_FP8 ? DT_UINT8 : t;
 }
 
-static struct fx program_of_one(enum op_id op, enum dtype t)
+static struct elem_program program_of_one(enum op_id op, enum dtype t)
 {
     int n = arity(op);
-    struct fx f = { .n_in = (uint8_t)n, .n_ins = 1, .n_out = 1, .out = { (uint8_t)n } };
+    struct elem_program f = { .n_in = (uint8_t)n, .n_ins = 1, .n_out = 1, .out = { (uint8_t)n } };
 
     for (int i = 0; i < n; i++) {
         f.in_dtype[i] = (uint8_t)operand_dtype(op, i, t);
@@ -167,7 +168,7 @@ static void test_every_op_and_dtype(void **state)
         if (arity((enum op_id)op) < 0 || op == OP_ASTYPE)
             continue;
         for (int t = 0; t < DT_COUNT; t++) {
-            struct fx f = program_of_one((enum op_id)op, (enum dtype)t);
+            struct elem_program f = program_of_one((enum op_id)op, (enum dtype)t);
             bool is_expected = expected_kinds((enum op_id)op) >> dt_table[t].kind & 1;
             char what[64];
 
@@ -191,11 +192,12 @@ static void test_every_cast(void **state)
     (void)state;
     for (int from = 0; from < DT_COUNT; from++) {
         for (int to = 0; to < DT_COUNT; to++) {
-            struct fx f = { .n_in = 1, .n_ins = 2, .n_out = 2, .out = { 1, 2 } };
+            struct elem_program f = { .n_in = 1, .n_ins = 2, .n_out = 2, .out = { 1, 2 } };
 
             f.in_dtype[0] = (uint8_t)from;
-            f.ins[0] = (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
-            f.ins[1] = (struct fx_ins){
+            f.ins[0] =
+                (struct elem_program_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
+            f.ins[1] = (struct elem_program_ins){
                 .op = OP_ASTYPE, .dtype = (uint8_t)from, .n_args = 1, .arg = { 1 }
             };
             if (from == DT_FLOAT64 || to == DT_FLOAT64) {
@@ -211,7 +213,7 @@ static void test_every_cast(void **state)
 /* ---- every way of walking ---- */
 
 /* (a + float16(b)) -> float16, a > b -> bool: three sizes of elements, two outputs. */
-static const struct fx mixed = {
+static const struct elem_program mixed = {
     .n_in = 3,
     .n_ins = 4,
     .n_out = 2,
@@ -250,21 +252,24 @@ static void test_every_walk(void **state)
 
 static void test_copy_and_largest_program(void **state)
 {
-    struct fx copy = { .n_in = 1, .n_out = 1, .in_dtype = { DT_COMPLEX64 } };
-    struct fx big = { .n_in = FX_MAX_IN, .n_ins = FX_MAX_INS, .n_out = FX_MAX_OUT };
+    struct elem_program copy = { .n_in = 1, .n_out = 1, .in_dtype = { DT_COMPLEX64 } };
+    struct elem_program big = { .n_in = ELEM_PROGRAM_MAX_IN,
+                                .n_ins = ELEM_PROGRAM_MAX_INS,
+                                .n_out = ELEM_PROGRAM_MAX_OUT };
     struct elem_class c = { .dims = 32, .lanes = 1, .unroll = 4, .align = 4, .threads = 64 };
 
     (void)state;
     emit_and_validate(&copy, &plain, "a copy");
-    for (int i = 0; i < FX_MAX_IN; i++)
+    for (int i = 0; i < ELEM_PROGRAM_MAX_IN; i++)
         big.in_dtype[i] = DT_FLOAT32;
-    for (int i = 0; i < FX_MAX_INS; i++)
-        big.ins[i] = (struct fx_ins){ .op = OP_LOG_ADD_EXP,
-                                      .dtype = DT_FLOAT32,
-                                      .n_args = 2,
-                                      .arg = { (uint8_t)i, (uint8_t)(FX_MAX_IN + i - 1) } };
-    for (int o = 0; o < FX_MAX_OUT; o++)
-        big.out[o] = (uint8_t)(FX_MAX_IN + FX_MAX_INS - 1 - o);
+    for (int i = 0; i < ELEM_PROGRAM_MAX_INS; i++)
+        big.ins[i] = (struct elem_program_ins){ .op = OP_LOG_ADD_EXP,
+                                                .dtype = DT_FLOAT32,
+                                                .n_args = 2,
+                                                .arg = { (uint8_t)i,
+                                                         (uint8_t)(ELEM_PROGRAM_MAX_IN + i - 1) } };
+    for (int o = 0; o < ELEM_PROGRAM_MAX_OUT; o++)
+        big.out[o] = (uint8_t)(ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS - 1 - o);
     c.flags = ELEM_ARGS_IN_MEMORY | ELEM_OUT_STRIDED;
     emit_and_validate(&big, &c, "the largest program");
 }
@@ -282,12 +287,14 @@ static size_t count_ops(const uint32_t *words, size_t n, SpvOp op)
 
 static size_t count_in_program(int n_ins, enum op_id op, SpvOp what)
 {
-    struct fx f = { .n_in = 1, .n_ins = (uint8_t)n_ins, .n_out = 1, .in_dtype = { DT_FLOAT32 } };
+    struct elem_program f = {
+        .n_in = 1, .n_ins = (uint8_t)n_ins, .n_out = 1, .in_dtype = { DT_FLOAT32 }
+    };
     uint32_t *words = NULL;
     size_t n = 0;
 
     for (int i = 0; i < n_ins; i++)
-        f.ins[i] = (struct fx_ins){
+        f.ins[i] = (struct elem_program_ins){
             .op = (uint16_t)op, .dtype = DT_FLOAT32, .n_args = 1, .arg = { (uint8_t)i }
         };
     f.out[0] = (uint8_t)n_ins;
@@ -318,7 +325,7 @@ static void test_arithmetic_is_not_contracted(void **state)
 
 static void test_out_of_memory(void **state)
 {
-    struct fx f = program_of_one(OP_SIN, DT_FLOAT32);
+    struct elem_program f = program_of_one(OP_SIN, DT_FLOAT32);
     uint32_t *words = NULL;
     size_t n = 0;
     enum err err = ERR_NO_MEMORY;
@@ -347,7 +354,7 @@ static double seconds(void)
 static void test_emission_is_quick(void **state)
 {
     struct elem_class c = { .lanes = 1, .unroll = 4, .align = 16, .threads = 256 };
-    struct fx f = program_of_one(OP_TAN, DT_FLOAT32);
+    struct elem_program f = program_of_one(OP_TAN, DT_FLOAT32);
     double best = 1;
 
     (void)state;

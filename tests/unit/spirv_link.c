@@ -70,29 +70,31 @@ static size_t count_marks(const uint32_t *words, size_t n)
 }
 
 static enum err link_program(uint32_t **words, size_t *n, const struct kern_blob *b,
-                             const struct fx *f, const struct epilogue_class *c)
+                             const struct elem_program *f, const struct epilogue_class *c)
 {
     return epilogue_link(words, n, &(struct spv_module){ b->words, b->n_words }, f, c);
 }
 
 /* ---- programs over one product, or two, and sides of many dtypes ---- */
 
-static void add(struct fx *f, enum op_id op, enum dtype t, const uint8_t *args, int n)
+static void add(struct elem_program *f, enum op_id op, enum dtype t, const uint8_t *args, int n)
 {
-    struct fx_ins *ins = &f->ins[f->n_ins++];
+    struct elem_program_ins *ins = &f->ins[f->n_ins++];
 
-    *ins = (struct fx_ins){ .op = (uint16_t)op, .dtype = (uint8_t)t, .n_args = (uint8_t)n };
+    *ins =
+        (struct elem_program_ins){ .op = (uint16_t)op, .dtype = (uint8_t)t, .n_args = (uint8_t)n };
     for (int i = 0; i < n; i++)
         ins->arg[i] = args[i];
     f->out[0] = (uint8_t)(f->n_in + f->n_ins - 1);
 }
 
-static struct fx random_program(struct rng *r, enum dtype t, int n_products)
+static struct elem_program random_program(struct rng *r, enum dtype t, int n_products)
 {
     static const enum op_id unary[] = { OP_ERF, OP_TANH, OP_SIGMOID, OP_LOG, OP_SIN, OP_ABS };
     static const enum dtype types[] = { DT_FLOAT32, DT_BFLOAT16, DT_FLOAT16,
                                         DT_BOOL,    DT_INT8,     DT_UINT32 };
-    struct fx f = { .n_in = (uint8_t)(n_products + rng_below(r, EPILOGUE_SIDES + 1)), .n_out = 1 };
+    struct elem_program f = { .n_in = (uint8_t)(n_products + rng_below(r, EPILOGUE_SIDES + 1)),
+                              .n_out = 1 };
 
     for (int i = 0; i < f.n_in; i++)
         f.in_dtype[i] = (uint8_t)(i < n_products ? t : types[rng_below(r, 6)]);
@@ -107,7 +109,8 @@ static struct fx random_program(struct rng *r, enum dtype t, int n_products)
     return f;
 }
 
-static struct epilogue_class random_class(struct rng *r, const struct fx *f, int n_products)
+static struct epilogue_class random_class(struct rng *r, const struct elem_program *f,
+                                          int n_products)
 {
     struct epilogue_class c = { .n_products = (uint8_t)n_products,
                                 .float_modes = (uint8_t)rng_below(r, 2) };
@@ -121,7 +124,7 @@ static struct epilogue_class random_class(struct rng *r, const struct fx *f, int
 static void check_linked(const struct kern_blob *b, struct rng *r)
 {
     int n_products = 1 + rng_below(r, 2);
-    struct fx f = random_program(r, (enum dtype)b->dtype, n_products);
+    struct elem_program f = random_program(r, (enum dtype)b->dtype, n_products);
     struct epilogue_class c = random_class(r, &f, n_products);
     uint32_t *words = NULL;
     size_t n = 0;
@@ -167,7 +170,7 @@ static void test_every_kernel_with_programs(void **state)
 
 static void test_limits(void **state)
 {
-    struct fx f = { .n_in = 2, .n_out = 1, .in_dtype = { DT_FLOAT32, DT_INT64 } };
+    struct elem_program f = { .n_in = 2, .n_out = 1, .in_dtype = { DT_FLOAT32, DT_INT64 } };
 
     (void)state;
     add(&f, OP_ABS, DT_FLOAT32, (uint8_t[]){ 0 }, 1);
@@ -190,7 +193,7 @@ static const struct kern_blob *kernel_of(enum kern_id id, int dtype)
 static void test_kernel_without_places(void **state)
 {
     const struct kern_blob *b = kernel_of(KERN_NORM, DT_FLOAT32);
-    struct fx f = { .n_in = 1, .n_out = 1, .in_dtype = { DT_FLOAT32 } };
+    struct elem_program f = { .n_in = 1, .n_out = 1, .in_dtype = { DT_FLOAT32 } };
     struct epilogue_class c = { .n_products = 1 };
     uint32_t *words = NULL;
     size_t n = 0;
@@ -205,7 +208,7 @@ static void test_out_of_memory(void **state)
 {
     const struct kern_blob *b = kernel_of(KERN_SPLITK_REDUCE, DT_FLOAT16);
     struct rng rng = { 7 };
-    struct fx f = random_program(&rng, DT_FLOAT16, 1);
+    struct elem_program f = random_program(&rng, DT_FLOAT16, 1);
     struct epilogue_class c = random_class(&rng, &f, 1);
     uint32_t *words = NULL;
     size_t n = 0;
@@ -235,7 +238,7 @@ static void test_linking_is_quick(void **state)
 {
     const struct kern_blob *b = kernel_of(KERN_QMV_PAIR, DT_BFLOAT16);
     struct rng rng = { 9 };
-    struct fx f = random_program(&rng, DT_BFLOAT16, 2);
+    struct elem_program f = random_program(&rng, DT_BFLOAT16, 2);
     struct epilogue_class c = random_class(&rng, &f, 2);
     double best = 1;
 

@@ -46,7 +46,7 @@ static void classify(struct elem_walk *w, const struct exec *x)
 
 static void make_nest(struct elem_walk *w, const struct exec *x)
 {
-    const int64_t *strides[FX_MAX_IN];
+    const int64_t *strides[ELEM_PROGRAM_MAX_IN];
     struct shp s;
 
     for (int i = 0; i < x->n_in; i++)
@@ -100,7 +100,7 @@ enum err be_divmod(const struct exec *x)
 {
     uint8_t t = x->in[0]->dtype;
     bool is_float = dt_is_inexact((enum dtype)t);
-    struct fx fx = {
+    struct elem_program program = {
         .n_in = 2,
         .n_ins = is_float ? 3 : 2,
         .n_out = 2,
@@ -110,8 +110,8 @@ enum err be_divmod(const struct exec *x)
                  { .op = OP_REMAINDER, .dtype = t, .n_args = 2, .arg = { 0, 1 } },
                  { .op = OP_FLOOR, .dtype = t, .n_args = 1, .arg = { 2 } } },
     };
-    struct exec program = *x;
+    struct exec run = *x;
 
-    program.fx = &fx;
-    return x->strm->be->elementwise(&program);
+    run.program = &program;
+    return x->strm->be->elementwise(&run);
 }

@@ -6,7 +6,7 @@
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/tile.h"
 
-#define MAX_VALUES (FX_MAX_IN + FX_MAX_INS)
+#define MAX_VALUES (ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS)
 /* Room for the tiles of one program: most of a first-level cache of 32 KiB, on the stack. */
 #define SCRATCH_BYTES 28672
 #define TILE_MAX 1024
@@ -28,13 +28,13 @@ enum load {
 };
 
 struct task {
-    struct fx fx;
+    struct elem_program program;
     size_t n;
     uint32_t scalar_in;
     bool strided;
     bool overlaps; /* an output took over the buffer of an input */
-    struct cpu_src in[FX_MAX_IN];
-    char *out[FX_MAX_OUT];
+    struct cpu_src in[ELEM_PROGRAM_MAX_IN];
+    char *out[ELEM_PROGRAM_MAX_OUT];
     struct nest nest; /* strided only, and then the last part of the payload */
 };
 
@@ -49,23 +49,23 @@ struct step {
 struct program {
     const struct task *task;
     const struct cpu_kernels *k;
-    const char *base[FX_MAX_IN];
-    uint8_t load[FX_MAX_IN];
+    const char *base[ELEM_PROGRAM_MAX_IN];
+    uint8_t load[ELEM_PROGRAM_MAX_IN];
     int across, n_panels;  /* across: dimension of the nest, or -1 without panels */
     uint8_t panel[PANELS]; /* inputs */
-    struct step step[FX_MAX_INS];
-    uint8_t slot[MAX_VALUES]; /* tile of a value */
-    bool stored[FX_MAX_OUT];  /* output is copied from its value at the end of a tile */
+    struct step step[ELEM_PROGRAM_MAX_INS];
+    uint8_t slot[MAX_VALUES];          /* tile of a value */
+    bool stored[ELEM_PROGRAM_MAX_OUT]; /* output is copied from its value at the end of a tile */
     size_t slot_bytes, tile;
 };
 
-/* ---- from fx to program ---- */
+/* ---- from program to program ---- */
 
-static cpu_kernel find_kernel(const struct cpu_kernels *k, const struct fx *fx,
-                              const struct fx_ins *ins)
+static cpu_kernel find_kernel(const struct cpu_kernels *k, const struct elem_program *program,
+                              const struct elem_program_ins *ins)
 {
     int key = ins->arg[ins->op == OP_SELECT];
-    uint8_t from = cpu_class_of[fx_dtype(fx, key)], to = cpu_class_of[ins->dtype];
+    uint8_t from = cpu_class_of[elem_program_dtype(program, key)], to = cpu_class_of[ins->dtype];
 
     if (ins->op == OP_ASTYPE)
         return k->convert[from][to];
@@ -73,15 +73,15 @@ static cpu_kernel find_kernel(const struct cpu_kernels *k, const struct fx *fx,
     return row->result == to ? row->fn : NULL;
 }
 
-static enum err check_supported(const struct fx *fx)
+static enum err check_supported(const struct elem_program *program)
 {
     const struct cpu_kernels *k = cpu_kernels();
 
-    for (int i = 0; i < fx->n_ins; i++)
-        if (!find_kernel(k, fx, &fx->ins[i]))
+    for (int i = 0; i < program->n_ins; i++)
+        if (!find_kernel(k, program, &program->ins[i]))
             return err_set(ERR_UNSUPPORTED, "[%s] Not supported for %s on the CPU.",
-                           op_name((enum op_id)fx->ins[i].op),
-                           dt_name(fx_dtype(fx, fx->ins[i].arg[0])));
+                           op_name((enum op_id)program->ins[i].op),
+                           dt_name(elem_program_dtype(program, program->ins[i].arg[0])));
     return ERR_OK;
 }
 
@@ -129,7 +129,7 @@ static void choose_panels(struct program *p)
     p->across = -1;
     if (!p->task->strided || n->dim[n->ndim - 1] < PANEL_MIN)
         return;
-    for (int i = 0; i < p->task->fx.n_in && p->n_panels < PANELS; i++)
+    for (int i = 0; i < p->task->program.n_in && p->n_panels < PANELS; i++)
         for (int d = 0; d < n->ndim - 1; d++)
             if (p->load[i] == LOAD_GATHER && (p->across < 0 || p->across == d) &&
                 is_turned(n, i, d)) {
@@ -140,29 +140,29 @@ static void choose_panels(struct program *p)
 }
 
 /* The output that value v can be written to without a tile in between, or -1. */
-static int direct_output(const struct fx *fx, int v, bool allowed)
+static int direct_output(const struct elem_program *program, int v, bool allowed)
 {
-    if (!allowed || cpu_is_half(fx_dtype(fx, v)))
+    if (!allowed || cpu_is_half(elem_program_dtype(program, v)))
         return -1;
-    for (int o = 0; o < fx->n_out; o++)
-        if (fx->out[o] == v)
+    for (int o = 0; o < program->n_out; o++)
+        if (program->out[o] == v)
             return o;
     return -1;
 }
 
 /* last[v]: the last instruction that reads v, -1 if none does. */
-static void find_last_uses(int8_t last[MAX_VALUES], const struct fx *fx)
+static void find_last_uses(int8_t last[MAX_VALUES], const struct elem_program *program)
 {
     memset(last, -1, MAX_VALUES);
-    for (int i = 0; i < fx->n_ins; i++)
-        for (int a = 0; a < fx->ins[i].n_args; a++)
-            last[fx->ins[i].arg[a]] = (int8_t)i;
+    for (int i = 0; i < program->n_ins; i++)
+        for (int a = 0; a < program->ins[i].n_args; a++)
+            last[program->ins[i].arg[a]] = (int8_t)i;
 }
 
-static bool is_output(const struct fx *fx, int v)
+static bool is_output(const struct elem_program *program, int v)
 {
-    for (int o = 0; o < fx->n_out; o++)
-        if (fx->out[o] == v)
+    for (int o = 0; o < program->n_out; o++)
+        if (program->out[o] == v)
             return true;
     return false;
 }
@@ -184,65 +184,66 @@ static uint8_t slot_take(struct slots *s)
 }
 
 /* Inputs keep a tile each; a result's tile is free again after its last reader. */
-static int assign_slots(struct program *p, const struct fx *fx, const int8_t *last)
+static int assign_slots(struct program *p, const struct elem_program *program, const int8_t *last)
 {
     struct slots s = { 0 };
 
-    for (int i = 0; i < fx->n_in; i++)
-        if (p->load[i] == LOAD_SPLAT || p->load[i] == LOAD_GATHER || cpu_is_half(fx_dtype(fx, i)))
+    for (int i = 0; i < program->n_in; i++)
+        if (p->load[i] == LOAD_SPLAT || p->load[i] == LOAD_GATHER ||
+            cpu_is_half(elem_program_dtype(program, i)))
             p->slot[i] = slot_take(&s);
-    for (int i = 0; i < fx->n_ins; i++) {
-        int result = fx->n_in + i;
+    for (int i = 0; i < program->n_ins; i++) {
+        int result = program->n_in + i;
         if (p->step[i].direct < 0)
             p->slot[result] = slot_take(&s);
-        for (int a = 0; a < fx->ins[i].n_args; a++) {
-            int v = fx->ins[i].arg[a];
-            if (v >= fx->n_in && last[v] == i && p->step[v - fx->n_in].direct < 0 &&
-                !is_output(fx, v))
+        for (int a = 0; a < program->ins[i].n_args; a++) {
+            int v = program->ins[i].arg[a];
+            if (v >= program->n_in && last[v] == i && p->step[v - program->n_in].direct < 0 &&
+                !is_output(program, v))
                 s.busy[p->slot[v]] = false;
         }
     }
     return s.n;
 }
 
-static void make_step(struct program *p, const struct fx *fx, int i, bool read_later)
+static void make_step(struct program *p, const struct elem_program *program, int i, bool read_later)
 {
-    const struct fx_ins *ins = &fx->ins[i];
+    const struct elem_program_ins *ins = &program->ins[i];
     struct step *s = &p->step[i];
-    bool last = i == fx->n_ins - 1;
+    bool last = i == program->n_ins - 1;
 
-    s->fn = find_kernel(p->k, fx, ins);
+    s->fn = find_kernel(p->k, program, ins);
     s->n_args = ins->n_args;
     memcpy(s->arg, ins->arg, sizeof s->arg);
-    s->result = (uint8_t)(fx->n_in + i);
+    s->result = (uint8_t)(program->n_in + i);
     /* A half that only goes out is rounded by the store. */
     s->round_to = read_later ? ins->dtype : DT_FLOAT32;
-    s->direct = (int8_t)direct_output(fx, s->result, last || !p->task->overlaps);
+    s->direct = (int8_t)direct_output(program, s->result, last || !p->task->overlaps);
     if (s->direct >= 0)
         p->stored[s->direct] = false;
 }
 
 static enum err make_program(struct program *p, const struct task *t)
 {
-    const struct fx *fx = &t->fx;
+    const struct elem_program *program = &t->program;
     int8_t last[MAX_VALUES];
     size_t width = 4;
     enum err err = ERR_OK;
 
     *p = (struct program){ .task = t, .k = cpu_kernels() };
-    for (int i = 0; i < fx->n_in; i++) {
+    for (int i = 0; i < program->n_in; i++) {
         TRY(cpu_src_host(&p->base[i], &t->in[i]));
         p->load[i] = (uint8_t)input_load(t, i);
     }
     choose_panels(p);
-    for (int o = 0; o < fx->n_out; o++)
+    for (int o = 0; o < program->n_out; o++)
         p->stored[o] = true;
-    find_last_uses(last, fx);
-    for (int i = 0; i < fx->n_ins; i++)
-        make_step(p, fx, i, last[fx->n_in + i] >= 0);
-    for (int v = 0; v < fx->n_in + fx->n_ins; v++)
-        width = MAX(width, (size_t)cpu_class_size[cpu_class_of[fx_dtype(fx, v)]]);
-    size_t n_slots = (size_t)MAX(assign_slots(p, fx, last), 1);
+    find_last_uses(last, program);
+    for (int i = 0; i < program->n_ins; i++)
+        make_step(p, program, i, last[program->n_in + i] >= 0);
+    for (int v = 0; v < program->n_in + program->n_ins; v++)
+        width = MAX(width, (size_t)cpu_class_size[cpu_class_of[elem_program_dtype(program, v)]]);
+    size_t n_slots = (size_t)MAX(assign_slots(p, program, last), 1);
     /* Never below a panel's width: 44 values of 8 bytes leave room for 80. */
     p->tile = MIN(TILE_MAX, SCRATCH_BYTES / (n_slots * width) / TILE_ALIGN * TILE_ALIGN);
     p->slot_bytes = p->tile * width;
@@ -277,7 +278,7 @@ static const char *panel_row(const struct run *r, int input, size_t item)
 static void load_input(struct run *r, int i, size_t first, size_t n)
 {
     const struct program *p = r->p;
-    enum dtype t = (enum dtype)p->task->fx.in_dtype[i];
+    enum dtype t = (enum dtype)p->task->program.in_dtype[i];
     size_t item = dt_size(t);
     uint16_t halves[TILE_MAX];
     const char *raw = p->base[i] + first * item;
@@ -299,7 +300,7 @@ static void load_input(struct run *r, int i, size_t first, size_t n)
 static void splat_input(struct run *r, int i)
 {
     const struct program *p = r->p;
-    enum dtype t = (enum dtype)p->task->fx.in_dtype[i];
+    enum dtype t = (enum dtype)p->task->program.in_dtype[i];
     char *dst = tile_of(r, i);
 
     if (cpu_is_half(t))
@@ -313,7 +314,7 @@ static void splat_input(struct run *r, int i)
 static void run_step(struct run *r, const struct step *s, size_t first, size_t n)
 {
     const struct program *p = r->p;
-    enum dtype t = fx_dtype(&p->task->fx, s->result);
+    enum dtype t = elem_program_dtype(&p->task->program, s->result);
     char *dst =
         s->direct < 0 ? tile_of(r, s->result) : p->task->out[s->direct] + first * dt_size(t);
     const char *arg[3] = { NULL, NULL, NULL };
@@ -331,8 +332,8 @@ static void run_step(struct run *r, const struct step *s, size_t first, size_t n
 static void store_output(struct run *r, int o, size_t first, size_t n)
 {
     const struct program *p = r->p;
-    int v = p->task->fx.out[o];
-    enum dtype t = fx_dtype(&p->task->fx, v);
+    int v = p->task->program.out[o];
+    enum dtype t = elem_program_dtype(&p->task->program, v);
     char *dst = p->task->out[o] + first * dt_size(t);
 
     if (cpu_is_half(t))
@@ -344,13 +345,13 @@ static void store_output(struct run *r, int o, size_t first, size_t n)
 static void run_tile(struct run *r, size_t first, size_t n)
 {
     const struct program *p = r->p;
-    const struct fx *fx = &p->task->fx;
+    const struct elem_program *program = &p->task->program;
 
-    for (int i = 0; i < fx->n_in; i++)
+    for (int i = 0; i < program->n_in; i++)
         load_input(r, i, first, n);
-    for (int i = 0; i < fx->n_ins; i++)
+    for (int i = 0; i < program->n_ins; i++)
         run_step(r, &p->step[i], first, n);
-    for (int o = 0; o < fx->n_out; o++)
+    for (int o = 0; o < program->n_out; o++)
         if (p->stored[o])
             store_output(r, o, first, n);
 }
@@ -358,7 +359,7 @@ static void run_tile(struct run *r, size_t first, size_t n)
 static void start_run(struct run *r, const struct program *p)
 {
     r->p = p;
-    for (int i = 0; i < p->task->fx.n_in; i++)
+    for (int i = 0; i < p->task->program.n_in; i++)
         if (p->load[i] == LOAD_SPLAT)
             splat_input(r, i);
 }
@@ -412,7 +413,7 @@ static void load_panels(struct run *r, const struct corner *k, int64_t col, size
 
     for (int i = 0; i < p->n_panels; i++) {
         const int64_t *stride = n->stride[p->panel[i]];
-        size_t item = dt_size((enum dtype)p->task->fx.in_dtype[p->panel[i]]);
+        size_t item = dt_size((enum dtype)p->task->program.in_dtype[p->panel[i]]);
         int64_t at = col * stride[n->ndim - 1];
         for (int d = 0; d < n->ndim - 1; d++)
             at += k->c[d] * stride[d];
@@ -460,7 +461,7 @@ static void run_strips(void *arg, size_t begin, size_t end)
 static enum err run_task(void *payload)
 {
     const struct task *t = payload;
-    size_t grain = PARALLEL_WORK / (t->fx.n_ins + 1u);
+    size_t grain = PARALLEL_WORK / (t->program.n_ins + 1u);
     struct program p;
     enum err err = make_program(&p, t);
 
@@ -492,11 +493,11 @@ enum err cpu_elementwise(const struct exec *x)
     struct task t;
     enum err err;
 
-    TRY(check_supported(x->fx));
+    TRY(check_supported(x->program));
     TRY(elem_prepare(&w, x, &be_cpu));
     if (w.n == 0)
         goto out;
-    t.fx = *x->fx;
+    t.program = *x->program;
     t.n = w.n;
     t.strided = w.kind == ELEM_STRIDED;
     t.scalar_in = w.kind == ELEM_SCALAR ? UINT32_MAX : w.scalar_in;

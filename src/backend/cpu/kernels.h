@@ -5,7 +5,7 @@
  * so arithmetic exists for the storage classes below only. */
 #pragma once
 
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 /* Storage classes: what a loop over values of a dtype sees. CLASS(id, type, type to compute in) */
 #define CPU_CLASSES(CLASS)                                                                         \

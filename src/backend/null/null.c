@@ -218,7 +218,7 @@ static enum err record_step(const struct exec *x, bool donates)
         .call = NULL_STEP,
         .strm = x->strm,
         .op = x->node->op,
-        .n_ins = x->fx ? x->fx->n_ins : 0,
+        .n_ins = x->program ? x->program->n_ins : 0,
         .n_in = (uint8_t)x->n_in,
         .n_out = (uint8_t)x->n_out,
         .dtype = x->out[0]->dtype,

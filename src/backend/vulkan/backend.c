@@ -7,10 +7,10 @@
 
 #include "backend/common/families.h"
 #include "backend/vulkan/exit_report.h"
+#include "backend/vulkan/ops/eager_read.h"
 #include "backend/vulkan/ops/families.h"
 #include "backend/vulkan/ops/group.h"
 #include "backend/vulkan/ops/kernel.h"
-#include "backend/vulkan/ops/read_ahead.h"
 #include "backend/vulkan/rt/alloc.h"
 #include "backend/vulkan/rt/device.h"
 #include "backend/vulkan/rt/recording.h"
@@ -134,7 +134,7 @@ const struct be be_vulkan = {
     .flush = vk_strm_flush,
     .retire = vk_strm_retire,
     .sync = vk_strm_sync,
-    .read_ahead = vk_read_ahead,
+    .eager_read = vk_eager_read,
     .ev_record = vk_ev_record,
     .ev_wait = vk_ev_wait,
     .ev_query = vk_ev_query,

@@ -2,16 +2,16 @@
 
 /* A cast to a floating type in which the driver may find a constant: the zero that completes a
  * complex number, or a comparison of something with itself. */
-static bool may_be_constant(const struct fx *f, int i)
+static bool may_be_constant(const struct elem_program *f, int i)
 {
-    const struct fx_ins *ins = &f->ins[i];
-    enum dtype from = ins->op == OP_ASTYPE ? fx_dtype(f, ins->arg[0]) : DT_COMPLEX64;
+    const struct elem_program_ins *ins = &f->ins[i];
+    enum dtype from = ins->op == OP_ASTYPE ? elem_program_dtype(f, ins->arg[0]) : DT_COMPLEX64;
 
     return dt_is_inexact((enum dtype)ins->dtype) &&
            (ins->dtype == DT_COMPLEX64 ? from != DT_COMPLEX64 : !dt_is_inexact(from));
 }
 
-bool elem_needs_zero(const struct fx *f)
+bool elem_needs_zero(const struct elem_program *f)
 {
     bool needs = false;
 
@@ -50,7 +50,7 @@ uint32_t elem_settle(const struct elem_code *c, int i, uint32_t v)
 
 uint32_t elem_instruction(const struct elem_code *c, int i, const uint32_t *values)
 {
-    const struct fx_ins *ins = &c->f->ins[i];
+    const struct elem_program_ins *ins = &c->f->ins[i];
     uint32_t operands[5] = { 0 };
 
     for (int a = 0; a < ins->n_args; a++)

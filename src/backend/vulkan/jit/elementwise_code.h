@@ -5,13 +5,13 @@
 
 struct elem_code {
     struct spv *m;
-    const struct fx *f;
+    const struct elem_program *f;
     const struct elem_call *calls; /* of elem_resolve */
     struct words *words;           /* its zero is set if elem_needs_zero */
 };
 
 /* True if some instruction needs a zero that the driver cannot know. */
-bool elem_needs_zero(const struct fx *f);
+bool elem_needs_zero(const struct elem_program *f);
 /* Instruction i of the program: the id of its result, rounded where somebody computes with it.
  * values: ids by value number. */
 uint32_t elem_instruction(const struct elem_code *c, int i, const uint32_t *values);

@@ -6,22 +6,22 @@
 #define MAX_LANES 8
 #define MAX_UNROLL 4
 #define MAX_WORDS (MAX_LANES * 2) /* of one operand's group: 8-byte elements */
-#define MAX_OPERANDS (FX_MAX_IN + FX_MAX_OUT)
-#define MAX_VALUES (FX_MAX_IN + FX_MAX_INS)
+#define MAX_OPERANDS (ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_OUT)
+#define MAX_VALUES (ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS)
 
 struct group {                 /* one of the thread's groups of elements */
     uint32_t index, is_inside; /* inside: to be stored */
     uint32_t load;             /* the index, or the last group if it is outside */
-    uint32_t word[FX_MAX_IN][MAX_WORDS];
+    uint32_t word[ELEM_PROGRAM_MAX_IN][MAX_WORDS];
     uint32_t offset[MAX_OPERANDS]; /* in elements, strided operands only */
-    uint32_t result[FX_MAX_OUT][MAX_LANES];
+    uint32_t result[ELEM_PROGRAM_MAX_OUT][MAX_LANES];
 };
 
 struct emit {
     struct spv m;
-    const struct fx *f;
+    const struct elem_program *f;
     const struct elem_class *c;
-    struct elem_call calls[FX_MAX_INS];
+    struct elem_call calls[ELEM_PROGRAM_MAX_INS];
     struct words words;
     uint32_t t_u32, t_u64, t_index;
     uint32_t push, args; /* the push constants; pointer to the argument block */
@@ -29,7 +29,7 @@ struct emit {
     int next_index; /* the next index word of the argument block */
     uint32_t addr[MAX_OPERANDS];
     uint32_t n_groups;
-    uint32_t once[FX_MAX_IN]; /* values of inputs that are one element */
+    uint32_t once[ELEM_PROGRAM_MAX_IN]; /* values of inputs that are one element */
     uint32_t variables[5];
     int n_variables;
     struct group groups[MAX_UNROLL];
@@ -54,7 +54,8 @@ static bool is_strided(const struct emit *e, int operand)
 
 static enum dtype operand_dtype(const struct emit *e, int operand)
 {
-    return fx_dtype(e->f, operand < e->f->n_in ? operand : e->f->out[operand - e->f->n_in]);
+    return elem_program_dtype(e->f,
+                              operand < e->f->n_in ? operand : e->f->out[operand - e->f->n_in]);
 }
 
 static uint32_t operand_size(const struct emit *e, int operand)
@@ -69,12 +70,12 @@ static uint32_t operand_lanes(const struct emit *e, int operand)
                                                                                    : e->c->lanes;
 }
 
-static bool is_arange(const struct fx *f)
+static bool is_arange(const struct elem_program *f)
 {
     return f->n_ins == 1 && f->ins[0].op == OP_ARANGE;
 }
 
-struct elem_args elem_args_size(const struct fx *f, const struct elem_class *c)
+struct elem_args elem_args_size(const struct elem_program *f, const struct elem_class *c)
 {
     int strided = c->flags & ELEM_OUT_STRIDED ? f->n_out : 0;
 
@@ -348,7 +349,7 @@ static uint32_t run(struct emit *e, const struct group *g, uint32_t lane, int i,
 
 static void compute_lane(struct emit *e, struct group *g, uint32_t lane)
 {
-    const struct fx *f = e->f;
+    const struct elem_program *f = e->f;
     uint32_t values[MAX_VALUES];
 
     for (int i = 0; i < f->n_in; i++)
@@ -448,7 +449,8 @@ static uint32_t write_main(struct emit *e)
     return id;
 }
 
-enum err elem_emit(uint32_t **words, size_t *n, const struct fx *f, const struct elem_class *c)
+enum err elem_emit(uint32_t **words, size_t *n, const struct elem_program *f,
+                   const struct elem_class *c)
 {
     struct emit *e = mem_alloc(sizeof *e);
     enum err err = ERR_NO_MEMORY;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 enum elem_flags {
     ELEM_WIDE = 1,           /* 64-bit indices */
@@ -36,7 +36,7 @@ struct elem_class {
 struct elem_args {
     int n_long, n_index;
 };
-struct elem_args elem_args_size(const struct fx *f, const struct elem_class *c);
+struct elem_args elem_args_size(const struct elem_program *f, const struct elem_class *c);
 
 /* Words of the division: how many index words a dimension takes. */
 static inline int elem_dim_words(const struct elem_class *c)
@@ -46,5 +46,5 @@ static inline int elem_dim_words(const struct elem_class *c)
 
 /* Writes the module. *words (n of them) is the caller's, mem_free. ERR_UNSUPPORTED names the op and
  * the dtype for which there is no function. Needs no device. Thread-safety: safe. */
-MUST_CHECK enum err elem_emit(uint32_t **words, size_t *n, const struct fx *f,
+MUST_CHECK enum err elem_emit(uint32_t **words, size_t *n, const struct elem_program *f,
                               const struct elem_class *c);

@@ -108,7 +108,7 @@ int elem_round_fn(enum dtype t)
 
 /* Ops whose result is one of the values of its dtype because it is, up to the sign, one of the
  * arguments or a small integer. */
-static bool is_closed(const struct fx_ins *ins)
+static bool is_closed(const struct elem_program_ins *ins)
 {
     switch (ins->op) {
     case OP_ABS:
@@ -138,7 +138,7 @@ static bool is_narrow(enum dtype t)
     return dt_size(t) < 4 && t != DT_BOOL;
 }
 
-static bool is_argument(const struct fx *f, int value)
+static bool is_argument(const struct elem_program *f, int value)
 {
     for (int i = value - f->n_in + 1; i < f->n_ins; i++)
         for (int a = 0; a < f->ins[i].n_args; a++)
@@ -148,14 +148,14 @@ static bool is_argument(const struct fx *f, int value)
 }
 
 /* The type that an op computes in is that of its last argument: Select and comparisons. */
-static enum dtype compute_dtype(const struct fx *f, const struct fx_ins *ins)
+static enum dtype compute_dtype(const struct elem_program *f, const struct elem_program_ins *ins)
 {
-    return ins->n_args ? fx_dtype(f, ins->arg[ins->n_args - 1]) : (enum dtype)ins->dtype;
+    return ins->n_args ? elem_program_dtype(f, ins->arg[ins->n_args - 1]) : (enum dtype)ins->dtype;
 }
 
-static enum err resolve(struct elem_call *call, const struct fx *f, int i)
+static enum err resolve(struct elem_call *call, const struct elem_program *f, int i)
 {
-    const struct fx_ins *ins = &f->ins[i];
+    const struct elem_program_ins *ins = &f->ins[i];
     enum dtype from = compute_dtype(f, ins), to = (enum dtype)ins->dtype;
     int wf = work_type(from), wt = work_type(to);
     bool is_cast = ins->op == OP_ASTYPE;
@@ -174,7 +174,7 @@ static enum err resolve(struct elem_call *call, const struct fx *f, int i)
     return ERR_OK;
 }
 
-enum err elem_resolve(struct elem_call *calls, const struct fx *f)
+enum err elem_resolve(struct elem_call *calls, const struct elem_program *f)
 {
     enum err err = ERR_OK;
 
@@ -193,9 +193,9 @@ static uint32_t weight_of(int fn)
     return fn < 0 ? 0 : spv_lib_fns[fn].weight;
 }
 
-uint32_t elem_weight(const struct fx *f)
+uint32_t elem_weight(const struct elem_program *f)
 {
-    struct elem_call calls[FX_MAX_INS];
+    struct elem_call calls[ELEM_PROGRAM_MAX_INS];
     uint32_t sum = 0;
 
     if (elem_resolve(calls, f) != ERR_OK)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/vulkan/jit/spirv.h"
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 /* Types that values have inside a kernel; several dtypes share one and differ in what is stored. */
 enum work_type {
@@ -27,7 +27,7 @@ struct elem_call {
 };
 
 /* Resolves the instructions of f into calls[f->n_ins]. ERR_UNSUPPORTED names op and dtype. */
-MUST_CHECK enum err elem_resolve(struct elem_call *calls, const struct fx *f);
+MUST_CHECK enum err elem_resolve(struct elem_call *calls, const struct elem_program *f);
 
 /* Numbers of the functions that read, write and round dtypes without arithmetic of their own
  * (float16_load and so on); -1 for dtypes that need none. */
@@ -36,4 +36,4 @@ int elem_store_fn(enum dtype t);
 int elem_round_fn(enum dtype t);
 
 /* Estimate of the code that one evaluation of f costs when everything is inlined, in words. */
-uint32_t elem_weight(const struct fx *f);
+uint32_t elem_weight(const struct elem_program *f);

@@ -11,7 +11,7 @@
 
 struct kernel {
     uint64_t hash;
-    struct fx fx;
+    struct elem_program program;
     struct elem_class c;
     const struct vk_pipe *pipe;
 };
@@ -22,19 +22,21 @@ static struct {
     size_t n, cap;
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static uint64_t kernel_hash(const struct fx *f, const struct elem_class *c)
+static uint64_t kernel_hash(const struct elem_program *f, const struct elem_class *c)
 {
-    return hash_bytes(fx_hash(f), c, sizeof *c);
+    return hash_bytes(elem_program_hash(f), c, sizeof *c);
 }
 
-static bool is_kernel(const struct kernel *k, uint64_t hash, const struct fx *f,
+static bool is_kernel(const struct kernel *k, uint64_t hash, const struct elem_program *f,
                       const struct elem_class *c)
 {
-    return k->hash == hash && memcmp(&k->c, c, sizeof *c) == 0 && fx_equal(&k->fx, f);
+    return k->hash == hash && memcmp(&k->c, c, sizeof *c) == 0 &&
+           elem_program_equal(&k->program, f);
 }
 
 /* Where the kernel is, or belongs. Caller locks. */
-static struct kernel **cache_place(uint64_t hash, const struct fx *f, const struct elem_class *c)
+static struct kernel **cache_place(uint64_t hash, const struct elem_program *f,
+                                   const struct elem_class *c)
 {
     size_t i = hash & (cache.cap - 1);
 
@@ -54,12 +56,12 @@ static enum err cache_grow(void)
     cache.cap = cap;
     for (size_t i = 0; i < old; i++)
         if (previous[i])
-            *cache_place(previous[i]->hash, &previous[i]->fx, &previous[i]->c) = previous[i];
+            *cache_place(previous[i]->hash, &previous[i]->program, &previous[i]->c) = previous[i];
     mem_free(previous);
     return ERR_OK;
 }
 
-static const struct vk_pipe *cache_find(uint64_t hash, const struct fx *f,
+static const struct vk_pipe *cache_find(uint64_t hash, const struct elem_program *f,
                                         const struct elem_class *c)
 {
     const struct vk_pipe *pipe = NULL;
@@ -81,7 +83,7 @@ static enum err cache_add(struct kernel **made)
     pthread_mutex_lock(&cache.lock);
     if (cache.n * 2 >= cache.cap)
         TRY(cache_grow());
-    struct kernel **place = cache_place((*made)->hash, &(*made)->fx, &(*made)->c);
+    struct kernel **place = cache_place((*made)->hash, &(*made)->program, &(*made)->c);
     if (!*place) {
         *place = *made;
         *made = NULL;
@@ -93,7 +95,7 @@ out:
 }
 
 /* For labels and traces: the ops in order. */
-static void kernel_name(char *name, size_t size, const struct fx *f)
+static void kernel_name(char *name, size_t size, const struct elem_program *f)
 {
     size_t used = (size_t)snprintf(name, size, "%s", f->n_ins ? "" : "Copy");
 
@@ -108,7 +110,8 @@ static bool only_looks(void)
     return vk_recording_now && vk_recording_now->only_looks;
 }
 
-static enum err build(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c)
+static enum err build(const struct vk_pipe **pipe, const struct elem_program *f,
+                      const struct elem_class *c)
 {
     uint32_t *words = NULL;
     size_t n = 0;
@@ -132,7 +135,8 @@ out:
     return err;
 }
 
-enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct elem_class *c)
+enum err elem_pipe(const struct vk_pipe **pipe, const struct elem_program *f,
+                   const struct elem_class *c)
 {
     uint64_t hash = kernel_hash(f, c);
     struct kernel *made = NULL;
@@ -147,7 +151,7 @@ enum err elem_pipe(const struct vk_pipe **pipe, const struct fx *f, const struct
         goto out;
     if (!(made = mem_alloc(sizeof *made)))
         return ERR_NO_MEMORY;
-    *made = (struct kernel){ .hash = hash, .fx = *f, .c = *c, .pipe = *pipe };
+    *made = (struct kernel){ .hash = hash, .program = *f, .c = *c, .pipe = *pipe };
     TRY(cache_add(&made));
 out:
     mem_free(made);

@@ -12,9 +12,9 @@ enum { LOAD_LO, LOAD_HI, COMPUTE, N_MARKS };
 
 struct emit {
     struct spv m;
-    const struct fx *f;
+    const struct elem_program *f;
     const struct epilogue_class *c;
-    struct elem_call calls[FX_MAX_INS];
+    struct elem_call calls[ELEM_PROGRAM_MAX_INS];
     struct words words;
     uint32_t t_u32, t_u64, t_f32, t_vec4;
 };
@@ -29,9 +29,9 @@ static enum dtype side_dtype(const struct emit *e, int i)
     return (enum dtype)e->f->in_dtype[e->c->n_products + i];
 }
 
-enum err epilogue_check(const struct fx *f, int n_products)
+enum err epilogue_check(const struct elem_program *f, int n_products)
 {
-    struct elem_call calls[FX_MAX_INS];
+    struct elem_call calls[ELEM_PROGRAM_MAX_INS];
 
     if (f->n_in > n_products + EPILOGUE_SIDES || f->n_out != 1)
         return err_set(ERR_UNSUPPORTED, "[epilogue] %d inputs, %d results", f->n_in, f->n_out);
@@ -147,7 +147,8 @@ static void write_load(struct emit *e, uint32_t id, int part)
 /* vec4 faceforward(vec4 products, lo, hi): one or two products and a zero that nobody knows. */
 static void write_program(struct emit *e, uint32_t id)
 {
-    uint32_t products = begin_function(e, id, 3, false), value[FX_MAX_IN + FX_MAX_INS];
+    uint32_t products = begin_function(e, id, 3, false),
+             value[ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_INS];
     struct elem_code code = { &e->m, e->f, e->calls, &e->words };
     int n = e->c->n_products;
 
@@ -178,7 +179,7 @@ static void write_functions(struct emit *e, const struct spv_mark *mark)
 }
 
 enum err epilogue_link(uint32_t **words, size_t *n, const struct spv_module *kernel,
-                       const struct fx *f, const struct epilogue_class *c)
+                       const struct elem_program *f, const struct epilogue_class *c)
 {
     struct spv_mark mark[N_MARKS] = { [LOAD_LO] = { .inst = GLSLstd450Reflect },
                                       [LOAD_HI] = { .inst = GLSLstd450Refract },

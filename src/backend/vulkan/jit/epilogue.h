@@ -6,7 +6,7 @@
 
 #include "backend/vulkan/jit/spirv_link.h"
 #include "base/err.h"
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 #define EPILOGUE_SIDES 8
 
@@ -32,9 +32,9 @@ struct epilogue_args {
 };
 
 /* ERR_UNSUPPORTED says that the program cannot be the end of a kernel. */
-MUST_CHECK enum err epilogue_check(const struct fx *f, int n_products);
+MUST_CHECK enum err epilogue_check(const struct elem_program *f, int n_products);
 
 /* Writes the kernel's module with the program in it. *words (n of them) is the caller's, mem_free.
  * Needs no device. Thread-safety: safe. */
 MUST_CHECK enum err epilogue_link(uint32_t **words, size_t *n, const struct spv_module *kernel,
-                                  const struct fx *f, const struct epilogue_class *c);
+                                  const struct elem_program *f, const struct epilogue_class *c);

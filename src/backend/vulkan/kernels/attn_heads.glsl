@@ -66,7 +66,7 @@ void place_head(uint n)
     bool has_weight = is_normed && is_given(part.weight);
     part.flags = (is_normed ? ROPE_PART_NORM : 0u) | (has_weight ? ROPE_PART_WEIGHT : 0u);
     part.eps = p.eps;
-    is_turned = n != NEW_VALUE;
+    is_rotated = n != NEW_VALUE;
 }
 
 void place_turn()

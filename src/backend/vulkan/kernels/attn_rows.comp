@@ -29,13 +29,13 @@ layout(constant_id = 10) const uint DV = 64u;
 layout(constant_id = 15) const uint KV_HEADS = 1u;
 ARGS(attn_heads_args);
 attn_heads_more more;
-#define PARTS_ADDR more.parts
+#define MODEL_FILES_ADDR more.parts
 #define COUNTERS_ADDR more.counters
 #define KEYS_BATCH more.keys_batch
 #define VALUES_BATCH more.values_batch
 #else
 ARGS(sdpa_args);
-#define PARTS_ADDR p.parts
+#define MODEL_FILES_ADDR p.parts
 #define COUNTERS_ADDR p.counters
 #define KEYS_BATCH p.k_batch
 #define VALUES_BATCH p.v_batch
@@ -270,7 +270,7 @@ void store(uint r, uint e, vec3 v)
 // First float of the part of a row that a split leaves behind.
 uint64_t part_of(uint item, uint split, uint r)
 {
-    return PARTS_ADDR + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
+    return MODEL_FILES_ADDR + 4ul * PITCH * ((uint64_t(item) * p.splits + split) * ROWS + r);
 }
 
 // Leaves this workgroup's part in memory; true in the last workgroup of its rows to do so.

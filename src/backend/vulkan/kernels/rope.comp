@@ -40,7 +40,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Par
 
 uint64_t dst_row;
 
-vec2 turned(VAL a, VAL b, uint pair)
+vec2 rotated(VAL a, VAL b, uint pair)
 {
     return turn_by(a, b, turn_of(pair));
 }
@@ -67,7 +67,7 @@ void turn_one(uint pair)
 {
     uint a = TRADITIONAL ? 2u * pair : pair;
     uint b = TRADITIONAL ? a + 1u : a + p.pairs;
-    vec2 v = turned(get_one(a), get_one(b), pair);
+    vec2 v = rotated(get_one(a), get_one(b), pair);
     put_one(a, v.x);
     put_one(b, v.y);
 }
@@ -97,14 +97,14 @@ void turn_block(uint e)
     get_block(e, a);
     if (TRADITIONAL) {
         [[unroll]] for (int i = 0; i < DT_PER16; i += 2) {
-            vec2 v = turned(a[i], a[i + 1], (e + uint(i)) / 2u);
+            vec2 v = rotated(a[i], a[i + 1], (e + uint(i)) / 2u);
             a[i] = v.x;
             a[i + 1] = v.y;
         }
     } else {
         get_block(e + p.pairs, b);
         [[unroll]] for (int i = 0; i < DT_PER16; i++) {
-            vec2 v = turned(a[i], b[i], e + uint(i));
+            vec2 v = rotated(a[i], b[i], e + uint(i));
             a[i] = v.x;
             b[i] = v.y;
         }
@@ -119,8 +119,8 @@ void turn_block(uint e)
 void move_row()
 {
     uint unit = WIDE ? DT_PER16 : 1u; // elements
-    uint turning = is_turned ? 2u * p.pairs : 0u;
-    uint turns = is_turned ? (WIDE && TRADITIONAL ? turning : p.pairs) / unit : 0u;
+    uint turning = is_rotated ? 2u * p.pairs : 0u;
+    uint turns = is_rotated ? (WIDE && TRADITIONAL ? turning : p.pairs) / unit : 0u;
     uint units = turns + (p.size - turning) / unit;
     for (uint u = share.lane; u < units; u += share.lanes) {
         uint rest = turning + (u - turns) * unit;
@@ -176,7 +176,7 @@ void place_row(uint row)
                   int64_t(head) * part.dst_head;
     src_row = part.src + uint64_t(src * int64_t(DT_BYTES));
     dst_row = part.dst + uint64_t(dst * int64_t(DT_BYTES));
-    is_turned = (part.flags & ROPE_PART_TURN) != 0u;
+    is_rotated = (part.flags & ROPE_PART_TURN) != 0u;
     position = at;
     int first = p.first;
     if (is_given(p.offset))

@@ -13,7 +13,7 @@ BUF(TurnBuf, vec2, 8);
 RowShare share;
 rope_part part;
 uint64_t src_row;
-bool is_turned;
+bool is_rotated;
 float factor;     // of the norm
 uint position;    // row of the table of turns
 float angle_unit; // position times scale
@@ -89,7 +89,7 @@ void load_held()
         held_weight[0] = AT(U128Buf, part.weight, DT_BYTES, e);
         held_weight[1] = AT(U128Buf, part.weight, DT_BYTES, e + TURN_PAIRS);
     }
-    if (is_turned)
+    if (is_rotated)
         [[unroll]] for (int i = 0; i < DT_PER16; i++)
             held_turn[i] = turn_of(min(e + uint(i), TURN_PAIRS - 1u));
 }
@@ -110,7 +110,7 @@ void turn_held(out VAL a[DT_PER16], out VAL b[DT_PER16])
 {
     get_held(0, a);
     get_held(1, b);
-    if (is_turned)
+    if (is_rotated)
         [[unroll]] for (int i = 0; i < DT_PER16; i++) {
             vec2 v = turn_by(a[i], b[i], held_turn[i]);
             a[i] = v.x;

@@ -18,16 +18,16 @@ static uint8_t raw_dtype(enum dtype t)
     return by_size[dt_size(t)];
 }
 
-static struct fx conversion(enum dtype from, enum dtype to)
+static struct elem_program conversion(enum dtype from, enum dtype to)
 {
-    struct fx f = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)from } };
+    struct elem_program f = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)from } };
 
     if (from == to) {
         f.in_dtype[0] = raw_dtype(from);
     } else {
         f.n_ins = 1;
         f.out[0] = 1;
-        f.ins[0] = (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
+        f.ins[0] = (struct elem_program_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1 };
     }
     return f;
 }
@@ -64,8 +64,8 @@ static enum err dispatch(struct vk_enc *e, struct elem_job *job, const struct ne
 static enum err copy(struct vk_enc *e, const struct be_copy *c)
 {
     enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
-    struct fx fx = conversion(from, to);
-    struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
+    struct elem_program program = conversion(from, to);
+    struct elem_job job = { .program = &program, .n = shp_size(c->shape) };
     struct nest nest;
     bool done;
     enum err err;
@@ -87,18 +87,19 @@ out:
 
 enum { OLD = DST, NEW, COMBINE_OPERANDS };
 
-static struct fx combination(enum op_id op, enum dtype from, enum dtype to)
+static struct elem_program combination(enum op_id op, enum dtype from, enum dtype to)
 {
-    struct fx f = { .n_in = 2, .n_out = 1, .in_dtype = { (uint8_t)from, (uint8_t)to } };
+    struct elem_program f = { .n_in = 2, .n_out = 1, .in_dtype = { (uint8_t)from, (uint8_t)to } };
     uint8_t value = SRC;
 
     if (from != to) {
         value = (uint8_t)(f.n_in + f.n_ins);
-        f.ins[f.n_ins++] =
-            (struct fx_ins){ .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1, .arg = { SRC } };
+        f.ins[f.n_ins++] = (struct elem_program_ins){
+            .op = OP_ASTYPE, .dtype = (uint8_t)to, .n_args = 1, .arg = { SRC }
+        };
     }
     f.out[0] = (uint8_t)(f.n_in + f.n_ins);
-    f.ins[f.n_ins++] = (struct fx_ins){
+    f.ins[f.n_ins++] = (struct elem_program_ins){
         .op = (uint16_t)op, .dtype = (uint8_t)to, .n_args = 2, .arg = { OLD, value }
     };
     return f;
@@ -108,8 +109,8 @@ static struct fx combination(enum op_id op, enum dtype from, enum dtype to)
 static enum err combine(struct vk_enc *e, const struct be_copy *c)
 {
     enum dtype from = (enum dtype)c->src->dtype, to = (enum dtype)c->dst->dtype;
-    struct fx fx = combination(c->combine, from, to);
-    struct elem_job job = { .fx = &fx, .n = shp_size(c->shape) };
+    struct elem_program program = combination(c->combine, from, to);
+    struct elem_job job = { .program = &program, .n = shp_size(c->shape) };
     struct nest nest;
     enum err err;
 

@@ -34,30 +34,30 @@
 
 static int n_operands(const struct elem_job *job)
 {
-    return job->fx->n_in + job->fx->n_out;
+    return job->program->n_in + job->program->n_out;
 }
 
-static bool is_arange(const struct fx *f)
+static bool is_arange(const struct elem_program *f)
 {
     return f->n_ins == 1 && f->ins[0].op == OP_ARANGE;
 }
 
 static uint32_t operand_size(const struct elem_job *job, int o)
 {
-    const struct fx *f = job->fx;
+    const struct elem_program *f = job->program;
 
-    return (uint32_t)dt_size(fx_dtype(f, o < f->n_in ? o : f->out[o - f->n_in]));
+    return (uint32_t)dt_size(elem_program_dtype(f, o < f->n_in ? o : f->out[o - f->n_in]));
 }
 
 static bool is_once(const struct elem_job *job, int o)
 {
-    return o < job->fx->n_in && job->once_in >> o & 1;
+    return o < job->program->n_in && job->once_in >> o & 1;
 }
 
 /* Row of the nest for an operand; NULL if it is walked by the number of the group. */
 static const int64_t *strides_of(const struct elem_job *job, int o)
 {
-    bool is_input = o < job->fx->n_in;
+    bool is_input = o < job->program->n_in;
 
     if (!job->nest || is_once(job, o) || (!is_input && !job->out_strided))
         return NULL;
@@ -78,7 +78,7 @@ static bool fits_lanes(const struct elem_job *job, int o, uint32_t lanes)
     if (is_once(job, o))
         return true;
     if (stride && stride[last] == 0)
-        return o < job->fx->n_in;
+        return o < job->program->n_in;
     if (job->addr[o] % MIN(operand_size(job, o) * lanes, 16) != 0 || (stride && stride[last] != 1))
         return false;
     for (int d = 0; stride && d < last; d++)
@@ -117,14 +117,14 @@ static void describe(char *text, size_t size, const void *data)
     const struct elem_job *job = data;
 
     snprintf(text, size, "%zu elements of %s, %d dimensions, %d instructions", job->n,
-             dt_name(fx_dtype(job->fx, job->fx->out[0])), job->nest ? job->nest->ndim : 0,
-             job->fx->n_ins);
+             dt_name(elem_program_dtype(job->program, job->program->out[0])),
+             job->nest ? job->nest->ndim : 0, job->program->n_ins);
 }
 
 static struct variant_problem problem_of(const struct elem_job *job)
 {
     return (struct variant_problem){
-        describe, job, "elements x instructions", { (int64_t)job->n, job->fx->n_ins }
+        describe, job, "elements x instructions", { (int64_t)job->n, job->program->n_ins }
     };
 }
 
@@ -170,7 +170,7 @@ static void choose_work(struct elem_class *c, const struct elem_job *job)
         unroll = (vk_limits_get()->is_software ? SOFTWARE_THREAD_BYTES : THREAD_BYTES) /
                  (largest * lanes);
     unroll = MIN(unroll, 4);
-    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->fx) : 0;
+    uint32_t weight = unroll > 1 || lanes * smallest > 4 ? elem_weight(job->program) : 0;
     while (lanes * unroll * weight > MAX_CODE_WORDS &&
            (unroll > 1 || (lanes > 1 && lanes * smallest > 4))) {
         if (unroll > 1)
@@ -265,7 +265,7 @@ static struct elem_class classify(const struct elem_job *job)
         wide = reaches_far(job, o);
     c.flags = (uint16_t)((wide ? ELEM_WIDE : 0) | (job->out_strided ? ELEM_OUT_STRIDED : 0) |
                          elem_float_flags());
-    struct elem_args size = elem_args_size(job->fx, &c);
+    struct elem_args size = elem_args_size(job->program, &c);
     if (size.n_long * 8 + size.n_index * (wide ? 8 : 4) > VK_PUSH_MAX)
         c.flags |= ELEM_ARGS_IN_MEMORY;
     return c;
@@ -338,7 +338,7 @@ static void fill_block(struct block *b, const struct elem_job *job, const struct
     for (int o = 0; o < n; o++)
         b->words[o] = job->addr[o];
     b->size = (size_t)n * sizeof b->words[0];
-    if (is_arange(job->fx)) {
+    if (is_arange(job->program)) {
         put_long(b, job->range[0]);
         put_long(b, job->range[1]);
     }
@@ -368,7 +368,7 @@ static enum err dispatch(struct vk_enc *e, const struct elem_job *job)
     uint64_t addr;
     enum err err;
 
-    TRY(elem_pipe(&kernel.pipe, job->fx, &c));
+    TRY(elem_pipe(&kernel.pipe, job->program, &c));
     fill_block(&b, job, &c, groups);
     if (!(c.flags & ELEM_ARGS_IN_MEMORY))
         return vk_enc_dispatch(e, kernel, b.words, b.size, grid_of(&c, groups));
@@ -418,14 +418,14 @@ static void set_walk(struct elem_job *job, const struct elem_walk *w)
         break;
     case ELEM_STRIDED:
         job->nest = &w->nest;
-        job->once_in = constant_inputs(&w->nest, job->fx->n_in);
+        job->once_in = constant_inputs(&w->nest, job->program->n_in);
         break;
     }
 }
 
 enum err vk_elementwise(const struct exec *x)
 {
-    struct elem_job job = { .fx = x->fx, .owns_outputs = true };
+    struct elem_job job = { .program = x->program, .owns_outputs = true };
     struct elem_walk w;
     struct vk_enc *e;
     enum err err;
@@ -479,8 +479,10 @@ static void set_range(uint64_t *range, const struct arange_params *p, enum dtype
 enum err vk_arange(const struct exec *x)
 {
     struct arr *out = x->out[0];
-    struct fx fx = { .n_ins = 1, .n_out = 1, .ins = { { .op = OP_ARANGE, .dtype = out->dtype } } };
-    struct elem_job job = { .fx = &fx, .n = out->size, .owns_outputs = true };
+    struct elem_program program = { .n_ins = 1,
+                                    .n_out = 1,
+                                    .ins = { { .op = OP_ARANGE, .dtype = out->dtype } } };
+    struct elem_job job = { .program = &program, .n = out->size, .owns_outputs = true };
     struct vk_enc *e;
     enum err err;
 

@@ -4,12 +4,12 @@
 #include "backend/backend.h"
 #include "backend/vulkan/rt/encoder.h"
 
-#define ELEM_OPERANDS (FX_MAX_IN + FX_MAX_OUT)
+#define ELEM_OPERANDS (ELEM_PROGRAM_MAX_IN + ELEM_PROGRAM_MAX_OUT)
 
 /* One dispatch. Operands are the inputs, then the outputs; their addresses were declared to the
  * encoder before. */
 struct elem_job {
-    const struct fx *fx;
+    const struct elem_program *program;
     size_t n;                /* elements to compute, more than 0 */
     const struct nest *nest; /* NULL: all operands are dense and walked flat */
     bool out_strided;        /* the nest has the outputs too; else they are row-major */

@@ -24,7 +24,7 @@ static int transposed_axis(const struct elem_job *job)
     const struct nest *n = job->nest;
     int last = n->ndim - 1;
 
-    for (int i = 0; i < job->fx->n_in; i++) {
+    for (int i = 0; i < job->program->n_in; i++) {
         if (job->once_in >> i & 1 || llabs(n->stride[i][last]) < TILE)
             continue;
         for (int d = 0; d < last; d++)
@@ -78,7 +78,7 @@ static void row_strides(int64_t *out, const struct nest *n)
 bool elem_tile(struct nest *out, const struct elem_job *job)
 {
     const struct nest *n = job->nest;
-    const struct fx *f = job->fx;
+    const struct elem_program *f = job->program;
     int64_t rows[SHP_MAX];
 
     if (!n || n->ndim < 2 || n->ndim > SHP_MAX - 2 || job->n < TILE_FROM)

@@ -44,17 +44,19 @@ static bool side_fits(struct vk_epilogue *e, int i, const struct arr *out)
     return true;
 }
 
-enum group_reason vk_epilogue_init(struct vk_epilogue *e, const struct fx *fx, int n_products,
-                                   struct arr *const *side, const struct arr *out)
+enum group_reason vk_epilogue_init(struct vk_epilogue *e, const struct elem_program *program,
+                                   int n_products, struct arr *const *side, const struct arr *out)
 {
-    *e = (struct vk_epilogue){ .fx = fx, .side = side, .n_sides = fx->n_in - n_products };
+    *e = (struct vk_epilogue){ .program = program,
+                               .side = side,
+                               .n_sides = program->n_in - n_products };
     e->c.n_products = (uint8_t)n_products;
     e->c.float_modes = (elem_float_flags() & ELEM_FLOAT_MODES) != 0;
-    if (!dt_is_float((enum dtype)out->dtype) || epilogue_check(fx, n_products) != ERR_OK ||
-        fx_dtype(fx, fx->out[0]) != out->dtype)
+    if (!dt_is_float((enum dtype)out->dtype) || epilogue_check(program, n_products) != ERR_OK ||
+        elem_program_dtype(program, program->out[0]) != out->dtype)
         return GROUP_DTYPE;
     for (int i = 0; i < n_products; i++)
-        if (fx->in_dtype[i] != out->dtype)
+        if (program->in_dtype[i] != out->dtype)
             return GROUP_DTYPE;
     if (!out->ndim || out->size / MAX(out->shape[out->ndim - 1], 1) > INT32_MAX)
         return GROUP_SIZE;
@@ -93,7 +95,7 @@ struct linked {
     struct linked *next;
     enum kern_id kern;
     int dtype;
-    struct fx fx;
+    struct elem_program program;
     struct epilogue_class c;
     uint32_t *words;
     struct kern_module module;
@@ -107,7 +109,7 @@ static struct linked *buckets[BUCKETS]; /* guarded by lock; rows never change */
 
 static uint64_t hash_of(const struct vk_epilogue *p, const struct kern_want *want)
 {
-    uint64_t hash = hash_bytes(fx_hash(p->fx), &p->c, sizeof p->c);
+    uint64_t hash = hash_bytes(elem_program_hash(p->program), &p->c, sizeof p->c);
 
     return hash_mix(hash, (uint64_t)want->kern << 8 | (uint64_t)want->dtype);
 }
@@ -117,8 +119,9 @@ static const struct linked *find(const struct vk_epilogue *p, const struct kern_
 {
     const struct linked *l = buckets[hash % BUCKETS];
 
-    while (l && (l->kern != want->kern || l->dtype != want->dtype ||
-                 memcmp(&l->c, &p->c, sizeof l->c) != 0 || !fx_equal(&l->fx, p->fx)))
+    while (l &&
+           (l->kern != want->kern || l->dtype != want->dtype ||
+            memcmp(&l->c, &p->c, sizeof l->c) != 0 || !elem_program_equal(&l->program, p->program)))
         l = l->next;
     return l;
 }
@@ -128,9 +131,9 @@ static void name_module(struct linked *l, const char *kernel)
 {
     size_t used = (size_t)snprintf(l->name, sizeof l->name, "%s", kernel);
 
-    for (int i = 0; i < l->fx.n_ins && used < sizeof l->name; i++)
+    for (int i = 0; i < l->program.n_ins && used < sizeof l->name; i++)
         used += (size_t)snprintf(l->name + used, sizeof l->name - used, "+%s",
-                                 op_name((enum op_id)l->fx.ins[i].op));
+                                 op_name((enum op_id)l->program.ins[i].op));
 }
 
 static enum err make(struct linked **out, const struct vk_epilogue *p, const struct kern_want *want)
@@ -144,11 +147,11 @@ static enum err make(struct linked **out, const struct vk_epilogue *p, const str
         return err;
     l->kern = want->kern;
     l->dtype = want->dtype;
-    l->fx = *p->fx;
+    l->program = *p->program;
     l->c = p->c;
     TRY(kern_module_get(&kernel, want->kern, want->dtype));
-    TRY(epilogue_link(&l->words, &n, &(struct spv_module){ kernel.words, kernel.n_words }, p->fx,
-                      &p->c));
+    TRY(epilogue_link(&l->words, &n, &(struct spv_module){ kernel.words, kernel.n_words },
+                      p->program, &p->c));
     name_module(l, kernel.name);
     l->module =
         (struct kern_module){ l->name, hash_bytes(HASH_SEED, l->words, n * 4), l->words, n };

@@ -7,7 +7,7 @@
 #include "backend/vulkan/rt/encoder.h"
 
 struct vk_epilogue {
-    const struct fx *fx;
+    const struct elem_program *program;
     struct arr *const *side;
     int n_sides;
     struct epilogue_class c;
@@ -16,9 +16,9 @@ struct vk_epilogue {
 
 /* The program over n_products products of out's shape and dtype, and side inputs that broadcast to
  * it. Borrows all. Says why where the kernels cannot. */
-MUST_CHECK enum group_reason vk_epilogue_init(struct vk_epilogue *e, const struct fx *fx,
-                                              int n_products, struct arr *const *side,
-                                              const struct arr *out);
+MUST_CHECK enum group_reason vk_epilogue_init(struct vk_epilogue *e,
+                                              const struct elem_program *program, int n_products,
+                                              struct arr *const *side, const struct arr *out);
 
 /* The kernel's argument for the program (NULL: 0). Declares its side inputs as read by the next
  * dispatch. */

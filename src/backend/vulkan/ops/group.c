@@ -97,7 +97,7 @@ static enum group_reason takes_part(const struct heads *h, const struct node *vi
 }
 
 /* One dispatch turns all its parts alike. */
-static bool are_turned_alike(const struct node *a, const struct node *b)
+static bool are_rotated_alike(const struct node *a, const struct node *b)
 {
     return node_same_params(a, b);
 }
@@ -127,7 +127,7 @@ static enum group_reason judge_heads(const struct group *g)
         why = takes_part(&h, g->node[i * HEADS_SLOTS + HEADS_VIEW2]);
         if (why == GROUP_TAKEN)
             why = fit_together(heads_out(&h), &rope->out[0]);
-        if (why == GROUP_TAKEN && h.rope && !are_turned_alike(h.rope, rope))
+        if (why == GROUP_TAKEN && h.rope && !are_rotated_alike(h.rope, rope))
             why = GROUP_PARAMS;
     }
     /* Rows are numbered in 32 bits; once the caches are copied there is no way back. */
@@ -164,7 +164,7 @@ static void fill_part(struct vk_rope_part *part, const struct heads *h)
                                    .from = { s[0], s[head], s[position], s[3] },
                                    .heads = (uint32_t)h->src->shape[head],
                                    .is_normed = h->norm != NULL,
-                                   .is_turned = h->rope != NULL };
+                                   .is_rotated = h->rope != NULL };
     if (h->norm) {
         const struct norm_params *np = h->norm->params;
         part->weight = np->has_weight ? h->norm->in[1] : NULL;

@@ -68,7 +68,7 @@ static void make_qmv(struct step *s)
         s->v.is_centred = norm->op == OP_LAYER_NORM;
         s->v.eps = np->eps;
     }
-    if (s->g->fx) {
+    if (s->g->program) {
         s->v.set[0].out = s->x->out[0];
         s->v.epilogue = &s->epilogue;
     }
@@ -196,7 +196,7 @@ static enum err run_first(const struct step *s)
         side[n++] = &products_of(s->g)[1]->out[0];
     for (int i = 0; i < s->epilogue.n_sides; i++)
         side[n++] = s->x->in[i];
-    if (vk_epilogue_init(&epilogue, s->g->fx, 1, side, out) != GROUP_TAKEN)
+    if (vk_epilogue_init(&epilogue, s->g->program, 1, side, out) != GROUP_TAKEN)
         return err_set(ERR_RUNTIME, "[%s] The second product lies otherwise than it should.",
                        op_name((enum op_id)first->op));
     return op_table[first->op].family == OP_FAMILY_MATMUL ? vk_matmul_with(&x, &epilogue)
@@ -208,9 +208,9 @@ static enum err run_products(const struct step *s)
 {
     enum err err = ERR_OK;
 
-    for (int i = s->g->fx ? 1 : 0; i < s->n; i++)
+    for (int i = s->g->program ? 1 : 0; i < s->n; i++)
         TRY(vk_group_run(s->x, PRODUCT_FIRST + i));
-    if (s->g->fx)
+    if (s->g->program)
         TRY(run_first(s));
     for (int i = 0; i < s->n; i++)
         TRY(vk_group_hold(s->x, PRODUCT_FIRST + i));
@@ -268,7 +268,7 @@ static enum group_reason judge_program(struct step *s)
     for (int i = 0; i < s->n; i++)
         if (!arr_same_shape(&products_of(s->g)[i]->out[0], out))
             return GROUP_SIZE;
-    return vk_epilogue_init(&s->epilogue, s->g->fx, s->n, s->x->in, out);
+    return vk_epilogue_init(&s->epilogue, s->g->program, s->n, s->x->in, out);
 }
 
 /* One dispatch for all of the group, or for all but the norm; or one for each product, the program
@@ -279,7 +279,7 @@ static enum err run(struct step *s, enum group_reason *why)
     enum group_reason together = GROUP_OFF;
     bool rest = false;
 
-    if (s->g->fx && (*why = judge_program(s)) != GROUP_TAKEN)
+    if (s->g->program && (*why = judge_program(s)) != GROUP_TAKEN)
         return ERR_OK;
     if (is_packed) {
         make_qmv(s);
@@ -290,7 +290,7 @@ static enum err run(struct step *s, enum group_reason *why)
             return run_together(s);
         rest = together == GROUP_SIZE && fits_after_norm(s);
     }
-    *why = rest ? GROUP_TAKEN : s->g->fx ? judge_apart(s) : together;
+    *why = rest ? GROUP_TAKEN : s->g->program ? judge_apart(s) : together;
     if (*why != GROUP_TAKEN)
         return ERR_OK;
     count_norm(s, together);

@@ -141,7 +141,7 @@ static enum err set_part(struct vk_enc *e, struct rope_part *to, const struct vk
                               .dst_stride = (int32_t)q->to.element,
                               .heads = q->heads,
                               .eps = q->eps };
-    to->flags = (q->is_normed ? ROPE_PART_NORM : 0) | (q->is_turned ? ROPE_PART_TURN : 0) |
+    to->flags = (q->is_normed ? ROPE_PART_NORM : 0) | (q->is_rotated ? ROPE_PART_TURN : 0) |
                 (q->weight ? ROPE_PART_WEIGHT : 0);
     if (q->head_nest && q->head_nest->ndim > 1) {
         launch_walk(&walk, q->head_nest->dim, q->head_nest->stride[0], q->head_nest->ndim);
@@ -348,7 +348,7 @@ enum err vk_rope(const struct exec *x)
         .to = { heads * length * size, length * size, size, 1 },
         .head_nest = &rows.head,
         .heads = (uint32_t)heads,
-        .is_turned = true,
+        .is_rotated = true,
     };
     TRY(vk_enc_get(&e, x->strm));
     TRY(vk_rope_encode(e, &r));

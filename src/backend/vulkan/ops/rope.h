@@ -12,7 +12,7 @@ struct vk_head_strides {
 };
 
 /* One tensor of heads: rows of `size` elements, one for each (batch, head, position). Each row is
- * normed (RMSNorm, rounded as the op rounds it), turned by its position, both or neither, and
+ * normed (RMSNorm, rounded as the op rounds it), rotated by its position, both or neither, and
  * written to its place. A row may be written over itself, not over another. */
 struct vk_rope_part {
     const struct arr *src, *dst; /* dst NULL: only for vk_rope_is_held */
@@ -20,7 +20,7 @@ struct vk_rope_part {
     int64_t src_offset, dst_offset; /* elements from the arrays' first */
     const struct nest *head_nest;   /* of src instead of from.head; NULL: one axis */
     uint32_t heads;
-    bool is_normed, is_turned;
+    bool is_normed, is_rotated;
     const struct arr *weight; /* of the norm; may be NULL */
     float eps;
 };

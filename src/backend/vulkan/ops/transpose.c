@@ -64,7 +64,7 @@ static enum variant_reason judge(const struct transposition *t)
 
     if (!gate_int(GATE_VK_TRANSPOSE))
         return VARIANT_OFF;
-    if (job->fx->n_ins)
+    if (job->program->n_ins)
         return VARIANT_DTYPE;
     if (gate_int(GATE_VK_TRANSPOSE) == 2 && vk_limits_get()->is_software)
         return VARIANT_DEVICE;
@@ -128,7 +128,8 @@ static void describe(char *text, size_t size, const void *data)
 
 enum err vk_transpose(bool *done, struct vk_enc *e, const struct elem_job *job)
 {
-    struct transposition t = { .job = job, .bytes = dt_size(fx_dtype(job->fx, SRC)) };
+    struct transposition t = { .job = job,
+                               .bytes = dt_size(elem_program_dtype(job->program, SRC)) };
     struct variant_problem problem = { describe, &t, "elements", { (int64_t)job->n } };
     const struct vk_pipe *pipe;
 

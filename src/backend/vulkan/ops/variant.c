@@ -101,14 +101,14 @@ static const char *_Atomic size_names[VARIANT_COUNT];
 /* What is counted: hits, rejects, hits by shape, hits that found no slot and those of problems
  * without sizes. */
 enum {
-    HITS = TALLY_BACKEND, /* by variant */
+    HITS = COUNTER_BACKEND, /* by variant */
     REJECTS = HITS + VARIANT_COUNT,
     SHAPES = REJECTS + VARIANT_COUNT * VARIANT_REASONS,
     LEFT_OUT = SHAPES + MAX_SHAPES,
     WITHOUT_SIZES,
-    TALLY_END
+    COUNTER_END
 };
-static_assert((int)TALLY_END <= (int)TALLY_COUNT, "counters have room");
+static_assert((int)COUNTER_END <= (int)COUNTER_COUNT, "counters have room");
 
 static unsigned rejects_of(enum variant_id id, enum variant_reason why)
 {
@@ -171,8 +171,8 @@ static enum variant_reason check(enum variant_id id)
 
 static void count_hit(enum variant_id id, const struct variant_problem *p)
 {
-    tally_add_step(HITS + (unsigned)id, 1);
-    tally_add_step(p->sizes ? shape_counter(id, p) : (unsigned)WITHOUT_SIZES, 1);
+    counter_add_step(HITS + (unsigned)id, 1);
+    counter_add_step(p->sizes ? shape_counter(id, p) : (unsigned)WITHOUT_SIZES, 1);
 }
 
 bool variant_takes(enum variant_id id, enum variant_reason why, const struct variant_problem *p)
@@ -183,7 +183,7 @@ bool variant_takes(enum variant_id id, enum variant_reason why, const struct var
         count_hit(id, p);
         return true;
     }
-    tally_add_step(rejects_of(id, why), 1);
+    counter_add_step(rejects_of(id, why), 1);
     if (gate_has(GATE_VK_DEBUG_REJECT, rows[id].family))
         log_reject(id, why, p);
     return false;
@@ -224,12 +224,12 @@ bool variant_gives_way(enum variant_id id, enum err err)
 
 uint64_t variant_hits(enum variant_id id)
 {
-    return tally_get(HITS + (unsigned)id);
+    return counter_get(HITS + (unsigned)id);
 }
 
 uint64_t variant_rejects(enum variant_id id, enum variant_reason why)
 {
-    return tally_get(rejects_of(id, why));
+    return counter_get(rejects_of(id, why));
 }
 
 uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES])
@@ -237,7 +237,7 @@ uint64_t variant_hits_of(enum variant_id id, const int64_t size[VARIANT_SIZES])
     uint64_t key = shape_key(id, size);
     size_t at = find_shape(key);
 
-    return at < MAX_SHAPES && atomic_load(&shapes[at]) == key ? tally_get(SHAPES + (unsigned)at)
+    return at < MAX_SHAPES && atomic_load(&shapes[at]) == key ? counter_get(SHAPES + (unsigned)at)
                                                               : 0;
 }
 
@@ -245,7 +245,7 @@ void variant_reset(void)
 {
     for (int i = 0; i < VARIANT_COUNT; i++)
         atomic_store(&has_failed[i], false);
-    tally_reset(HITS, TALLY_END - HITS);
+    counter_reset(HITS, COUNTER_END - HITS);
     pthread_mutex_lock(&seen.lock);
     memset(seen.hash, 0, sizeof seen.hash);
     seen.n = 0;
@@ -298,7 +298,7 @@ static void print_shapes(FILE *out, enum variant_id id)
     size_t n = 0;
 
     for (unsigned i = 0; i < MAX_SHAPES; i++) {
-        struct shape_hits s = { atomic_load(&shapes[i]), tally_get(SHAPES + i) };
+        struct shape_hits s = { atomic_load(&shapes[i]), counter_get(SHAPES + i) };
         if (s.hits && s.key >> (LOG2_BITS * VARIANT_SIZES) == (uint64_t)id + 1)
             found[n++] = s;
     }
@@ -336,6 +336,6 @@ void variant_print(FILE *out, const char *family)
         print_hits(out, (enum variant_id)i);
         print_rejects(out, (enum variant_id)i);
     }
-    if (tally_get(LEFT_OUT))
-        fprintf(out, "%12" PRIu64 "  hits of further shapes\n", tally_get(LEFT_OUT));
+    if (counter_get(LEFT_OUT))
+        fprintf(out, "%12" PRIu64 "  hits of further shapes\n", counter_get(LEFT_OUT));
 }

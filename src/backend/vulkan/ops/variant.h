@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/common.h"
+#include "base/counter.h"
 #include "base/err.h"
-#include "base/tally.h"
 
 enum variant_id {
 #define VARIANT_OWN(family, id) VARIANT_##id,

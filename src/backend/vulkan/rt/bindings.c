@@ -10,7 +10,7 @@
 #define SETS_OF_POOL 64
 #define BUFFERS_OF_POOL 512 /* not less than one set may have */
 
-static enum err add_pool(struct vk_slot *slot)
+static enum err add_pool(struct vk_cmdbuf *cmdbuf)
 {
     VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, BUFFERS_OF_POOL };
     VkDescriptorPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
@@ -20,40 +20,41 @@ static enum err add_pool(struct vk_slot *slot)
     VkDescriptorPool pool;
     enum err err;
 
-    TRY(VEC_RESERVE(&slot->sets, 1));
+    TRY(VEC_RESERVE(&cmdbuf->sets, 1));
     TRY(vk_check(vk.CreateDescriptorPool(vk_dev.handle, &info, NULL, &pool),
                  "vkCreateDescriptorPool"));
-    slot->sets.v[slot->sets.n++] = pool;
+    cmdbuf->sets.v[cmdbuf->sets.n++] = pool;
 out:
     return err;
 }
 
-enum err vk_slot_reset_sets(struct vk_slot *slot)
+enum err vk_cmdbuf_reset_sets(struct vk_cmdbuf *cmdbuf)
 {
     enum err err = ERR_OK;
 
-    for (size_t i = 0; i < slot->sets.n && i <= slot->set_pool; i++)
-        TRY(vk_check(vk.ResetDescriptorPool(vk_dev.handle, slot->sets.v[i], 0),
+    for (size_t i = 0; i < cmdbuf->sets.n && i <= cmdbuf->set_pool; i++)
+        TRY(vk_check(vk.ResetDescriptorPool(vk_dev.handle, cmdbuf->sets.v[i], 0),
                      "vkResetDescriptorPool"));
-    slot->set_pool = 0;
+    cmdbuf->set_pool = 0;
 out:
     return err;
 }
 
 /* From the pool that was used last, else the next; an empty one has room for every set. */
-static enum err allocate(VkDescriptorSet *out, struct vk_slot *slot, VkDescriptorSetLayout layout)
+static enum err allocate(VkDescriptorSet *out, struct vk_cmdbuf *cmdbuf,
+                         VkDescriptorSetLayout layout)
 {
     VkDescriptorSetAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorSetCount = 1,
                                          .pSetLayouts = &layout };
     enum err err = ERR_OK;
 
-    for (bool is_new = false;; slot->set_pool++) {
-        if (slot->set_pool == slot->sets.n) {
-            TRY(add_pool(slot));
+    for (bool is_new = false;; cmdbuf->set_pool++) {
+        if (cmdbuf->set_pool == cmdbuf->sets.n) {
+            TRY(add_pool(cmdbuf));
             is_new = true;
         }
-        info.descriptorPool = slot->sets.v[slot->set_pool];
+        info.descriptorPool = cmdbuf->sets.v[cmdbuf->set_pool];
         VkResult r = vk.AllocateDescriptorSets(vk_dev.handle, &info, out);
         bool is_full = r == VK_ERROR_OUT_OF_POOL_MEMORY || r == VK_ERROR_FRAGMENTED_POOL;
         if (!is_full || is_new)
@@ -63,15 +64,15 @@ out:
     return err;
 }
 
-enum err vk_slot_bind(struct vk_slot *slot, const struct vk_pipe *pipe, const struct vk_binding *b,
-                      uint32_t n)
+enum err vk_cmdbuf_bind(struct vk_cmdbuf *cmdbuf, const struct vk_pipe *pipe,
+                        const struct vk_binding *b, uint32_t n)
 {
     VkDescriptorBufferInfo buffer[VK_MAX_BOUND];
     VkWriteDescriptorSet write[VK_MAX_BOUND];
     VkDescriptorSet set;
     enum err err;
 
-    TRY(allocate(&set, slot, pipe->set));
+    TRY(allocate(&set, cmdbuf, pipe->set));
     for (uint32_t i = 0; i < n; i++) {
         const struct vk_buf *v = b[i].buf ? vk_buf_of(b[i].buf) : vk_dev.zeros;
         buffer[i] = (VkDescriptorBufferInfo){ .buffer = v->handle,
@@ -85,8 +86,8 @@ enum err vk_slot_bind(struct vk_slot *slot, const struct vk_pipe *pipe, const st
                                            .pBufferInfo = &buffer[i] };
     }
     vk.UpdateDescriptorSets(vk_dev.handle, n, write, 0, NULL);
-    vk.CmdBindDescriptorSets(slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &set, 0,
-                             NULL);
+    vk.CmdBindDescriptorSets(cmdbuf->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &set,
+                             0, NULL);
 out:
     return err;
 }

@@ -24,10 +24,10 @@ enum err vk_enc_get(struct vk_enc **out, struct strm *strm)
     struct vk_strm *s = vk_strm_of(strm);
 
     *out = &s->enc;
-    if (s->enc.recording || (s->enc.slot && !strm_has_failed(strm)))
+    if (s->enc.recording || (s->enc.cmdbuf && !strm_has_failed(strm)))
         return ERR_OK;
     enum err err = strm_raise_error(strm);
-    return err ? err : vk_strm_open_slot(s);
+    return err ? err : vk_strm_open_cmdbuf(s);
 }
 
 /* ---- accesses ---- */
@@ -117,14 +117,14 @@ static enum err resolve_mirror(struct vk_enc *e, struct buf **b)
     enum err err;
 
     TRY(buf_mirror(&copy, src, (struct span){ 0, src->size }, &be_vulkan));
-    TRY(vk_slot_keep(e->slot, buf_ref(copy)));
+    TRY(vk_cmdbuf_keep(e->cmdbuf, buf_ref(copy)));
     *b = copy;
     if (vk_upload_is_filled(copy))
         goto out;
     if (vk_strm_is_ready(stream_of(e))) {
         err = vk_upload_fill(copy, src);
     } else {
-        TRY(VEC_PUSH(&e->slot->uploads, (struct vk_upload){ copy, src }));
+        TRY(VEC_PUSH(&e->cmdbuf->uploads, (struct vk_upload){ copy, src }));
         buf_ref(src);
     }
 out:
@@ -221,7 +221,7 @@ enum err vk_enc_scratch(struct vk_enc *e, uint64_t *addr, size_t size)
         return vk_record_scratch(e->recording, addr, size);
     TRY(vk_buf_alloc(&b, size));
     *addr = b->addr;
-    TRY(vk_slot_keep(e->slot, b));
+    TRY(vk_cmdbuf_keep(e->cmdbuf, b));
     declare_write(e, (struct hz_range){ *addr, *addr + size }, 0);
 out:
     return err;
@@ -250,20 +250,20 @@ void vk_enc_write_range(struct vk_enc *e, uint64_t addr, size_t size)
 
 /* ---- arguments ---- */
 
-/* A full chunk stays with the command; the slot goes on with a new one. */
-static enum err new_args_chunk(struct vk_slot *slot, size_t size)
+/* A full chunk stays with the command; the command buffer goes on with a new one. */
+static enum err new_args_chunk(struct vk_cmdbuf *cmdbuf, size_t size)
 {
     struct vk_buf *chunk = NULL;
     enum err err;
 
     TRY(vk_mem_alloc(&chunk, VK_MEM_UPLOAD, MAX(size, ARGS_CHUNK)));
-    if (slot->args) {
-        struct vk_buf *full = slot->args;
-        slot->args = NULL;
-        TRY(vk_slot_keep(slot, &full->base));
+    if (cmdbuf->args) {
+        struct vk_buf *full = cmdbuf->args;
+        cmdbuf->args = NULL;
+        TRY(vk_cmdbuf_keep(cmdbuf, &full->base));
     }
-    slot->args = chunk;
-    slot->args_used = 0;
+    cmdbuf->args = chunk;
+    cmdbuf->args_used = 0;
     chunk = NULL;
 out:
     if (chunk)
@@ -273,16 +273,16 @@ out:
 
 enum err vk_enc_put(struct vk_enc *e, uint64_t *addr, const void *data, size_t size)
 {
-    struct vk_slot *slot = e->slot;
+    struct vk_cmdbuf *cmdbuf = e->cmdbuf;
 
-    if (!slot->args || slot->args_used + size > slot->args->base.size) {
-        enum err err = new_args_chunk(slot, size);
+    if (!cmdbuf->args || cmdbuf->args_used + size > cmdbuf->args->base.size) {
+        enum err err = new_args_chunk(cmdbuf, size);
         if (err)
             return err;
     }
-    memcpy((char *)slot->args->map + slot->args_used, data, size);
-    *addr = slot->args->base.addr + slot->args_used;
-    slot->args_used += align_up(size, ARGS_ALIGN);
+    memcpy((char *)cmdbuf->args->map + cmdbuf->args_used, data, size);
+    *addr = cmdbuf->args->base.addr + cmdbuf->args_used;
+    cmdbuf->args_used += align_up(size, ARGS_ALIGN);
     return ERR_OK;
 }
 
@@ -294,7 +294,7 @@ enum err vk_enc_args_as(struct vk_enc *e, uint64_t *addr, const struct vk_args *
         return vk_record_args(e->recording, addr, a);
     enum err err = vk_enc_put(e, addr, a->data, a->size);
     for (size_t i = 0; i < records && !err; i++)
-        vk_enc_absent((char *)e->slot->args->map + (*addr - e->slot->args->base.addr) +
+        vk_enc_absent((char *)e->cmdbuf->args->map + (*addr - e->cmdbuf->args->base.addr) +
                           i * (a->size / records),
                       a->n_addr);
     return err;
@@ -353,9 +353,9 @@ static void emit_barrier(struct vk_enc *e)
         return;
     /* Also the execution dependency that a write after a read needs. */
     if (vk_limits_get()->caps & VK_CAP_SYNC2)
-        emit_barrier2(e->slot->cmd, &vk_dev.work);
+        emit_barrier2(e->cmdbuf->cmd, &vk_dev.work);
     else
-        emit_barrier1(e->slot->cmd, &vk_dev.work);
+        emit_barrier1(e->cmdbuf->cmd, &vk_dev.work);
     stat_add(STAT_BARRIERS, 1);
     RECORD(e, VK_REC_BARRIER, NO_RANGE, 0);
 }
@@ -386,8 +386,8 @@ static void end_work(struct vk_enc *e, const char *name, enum variant_id variant
 {
     struct timing_dispatch d = { name, variant };
 
-    if (e->slot->timing.has_each)
-        timing_dispatch_end(&e->slot->timing, e->slot->cmd, &d);
+    if (e->cmdbuf->timing.has_each)
+        timing_dispatch_end(&e->cmdbuf->timing, e->cmdbuf->cmd, &d);
     RECORD(e, VK_REC_DISPATCH, NO_RANGE, 0);
     e->dispatches++;
     e->ops++;
@@ -410,15 +410,15 @@ void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d)
 
     begin_work(e);
     if (e->bound != pipe->handle) {
-        vk.CmdBindPipeline(e->slot->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
+        vk.CmdBindPipeline(e->cmdbuf->cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
         e->bound = pipe->handle;
     }
     if (d->push_size)
-        vk.CmdPushConstants(e->slot->cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+        vk.CmdPushConstants(e->cmdbuf->cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                             d->push_size, d->push);
-    if (e->slot->timing.has_each)
-        timing_dispatch_begin(&e->slot->timing, e->slot->cmd);
-    vk.CmdDispatch(e->slot->cmd, d->grid.x, d->grid.y, d->grid.z);
+    if (e->cmdbuf->timing.has_each)
+        timing_dispatch_begin(&e->cmdbuf->timing, e->cmdbuf->cmd);
+    vk.CmdDispatch(e->cmdbuf->cmd, d->grid.x, d->grid.y, d->grid.z);
     end_work(e, pipe->name, d->kernel.variant);
 }
 
@@ -482,7 +482,7 @@ static enum err bind_now(struct vk_enc *e, const struct vk_pipe *pipe, const str
         binding[i].offset = (uint64_t)a->offset;
         binding[i].size = bound_size(a);
     }
-    err = vk_slot_bind(e->slot, pipe, binding, n);
+    err = vk_cmdbuf_bind(e->cmdbuf, pipe, binding, n);
 out:
     return err;
 }

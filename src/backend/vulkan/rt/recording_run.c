@@ -112,7 +112,7 @@ static enum err bind(struct be_recording *r, struct vk_enc *e, const struct vk_r
         b[i].offset = p->base - p->buf->addr + k->offset;
         b[i].size = k->size;
     }
-    return vk_slot_bind(e->slot, d->d.kernel.pipe, b, d->n_bind);
+    return vk_cmdbuf_bind(e->cmdbuf, d->d.kernel.pipe, b, d->n_bind);
 }
 
 static enum err run_dispatch(struct be_recording *r, struct strm *s, struct vk_recorded *d,

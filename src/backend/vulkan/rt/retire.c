@@ -17,37 +17,37 @@
 
 /* What is in flight on a lost device counts as complete, with an error, so that nobody hangs.
  * Called with the lock held, before anybody sees the completion. */
-static void note_loss(struct vk_strm *s, const struct vk_slot *slot)
+static void note_loss(struct vk_strm *s, const struct vk_cmdbuf *cmdbuf)
 {
     struct strm *strm = atomic_load(&s->strm);
 
     if (strm && vk_dev_check_lost() != ERR_OK)
-        strm_note_error(strm, slot->ticket, ERR_DEVICE);
+        strm_note_error(strm, cmdbuf->ticket, ERR_DEVICE);
 }
 
 /* Takes completed commits off the front; called with the lock held. */
-static struct vk_slot *pop_completed(struct vk_strm *s)
+static struct vk_cmdbuf *pop_completed(struct vk_strm *s)
 {
-    struct vk_slot *first = NULL, **tail = &first;
+    struct vk_cmdbuf *first = NULL, **tail = &first;
     struct strm *strm = atomic_load(&s->strm);
     bool lost = vk_dev_is_lost();
 
     while (s->oldest && s->oldest->state == SLOT_HANDED) {
-        struct vk_slot *slot = s->oldest;
-        if (!slot->failed && !lost) {
-            VkResult r = vk.GetFenceStatus(vk_dev.handle, slot->fence);
+        struct vk_cmdbuf *cmdbuf = s->oldest;
+        if (!cmdbuf->failed && !lost) {
+            VkResult r = vk.GetFenceStatus(vk_dev.handle, cmdbuf->fence);
             if (r == VK_NOT_READY)
                 break;
             lost = vk_check(r, "vkGetFenceStatus") != ERR_OK;
         }
         if (lost)
-            note_loss(s, slot);
+            note_loss(s, cmdbuf);
         if (strm)
-            vk_rec_commit(VK_REC_RETIRE, strm->index, slot->ticket);
-        s->oldest = slot->next;
+            vk_rec_commit(VK_REC_RETIRE, strm->index, cmdbuf->ticket);
+        s->oldest = cmdbuf->next;
         s->n_inflight--;
-        *tail = slot;
-        tail = &slot->next;
+        *tail = cmdbuf;
+        tail = &cmdbuf->next;
     }
     *tail = NULL;
     if (!s->oldest)
@@ -55,42 +55,42 @@ static struct vk_slot *pop_completed(struct vk_strm *s)
     return first;
 }
 
-static void slot_release_refs(struct vk_slot *slot)
+static void cmdbuf_release_refs(struct vk_cmdbuf *cmdbuf)
 {
-    for (size_t i = 0; i < slot->held.n; i++)
-        buf_release(&slot->held.v[i], slot->held_for);
-    for (size_t i = 0; i < slot->uploads.n; i++)
-        buf_unref(&slot->uploads.v[i].src);
-    for (size_t i = 0; i < slot->deps.n; i++)
-        ev_unref(&slot->deps.v[i].ev);
-    slot->held.n = slot->uploads.n = slot->deps.n = 0;
-    slot->args_used = 0;
+    for (size_t i = 0; i < cmdbuf->held.n; i++)
+        buf_release(&cmdbuf->held.v[i], cmdbuf->held_for);
+    for (size_t i = 0; i < cmdbuf->uploads.n; i++)
+        buf_unref(&cmdbuf->uploads.v[i].src);
+    for (size_t i = 0; i < cmdbuf->deps.n; i++)
+        ev_unref(&cmdbuf->deps.v[i].ev);
+    cmdbuf->held.n = cmdbuf->uploads.n = cmdbuf->deps.n = 0;
+    cmdbuf->args_used = 0;
 }
 
-static void slot_finish(struct vk_strm *s, struct vk_slot *slot)
+static void cmdbuf_finish(struct vk_strm *s, struct vk_cmdbuf *cmdbuf)
 {
     struct strm *strm = atomic_load(&s->strm);
 
-    timing_collect(&slot->timing, strm ? strm->index : 0);
+    timing_collect(&cmdbuf->timing, strm ? strm->index : 0);
     vk_cache_watch();
-    slot_release_refs(slot);
-    if (slot->counted)
+    cmdbuf_release_refs(cmdbuf);
+    if (cmdbuf->counted)
         sched_task_end();
     stat_add(STAT_RETIRES, 1);
     pthread_mutex_lock(&s->lock);
-    slot->idle = true;
-    if (!slot->pins) {
-        slot->next = s->free;
-        s->free = slot;
+    cmdbuf->idle = true;
+    if (!cmdbuf->pins) {
+        cmdbuf->next = s->free;
+        s->free = cmdbuf;
     }
     pthread_mutex_unlock(&s->lock);
 }
 
-static void drain_lost(const struct vk_slot *slots)
+static void drain_lost(const struct vk_cmdbuf *cmdbufs)
 {
-    for (; slots && vk_dev_is_lost(); slots = slots->next)
-        if (!slots->failed)
-            vk.WaitForFences(vk_dev.handle, 1, &slots->fence, VK_TRUE, LOST_DRAIN_NS);
+    for (; cmdbufs && vk_dev_is_lost(); cmdbufs = cmdbufs->next)
+        if (!cmdbufs->failed)
+            vk.WaitForFences(vk_dev.handle, 1, &cmdbufs->fence, VK_TRUE, LOST_DRAIN_NS);
 }
 
 void vk_strm_reap(struct vk_strm *s)
@@ -98,18 +98,18 @@ void vk_strm_reap(struct vk_strm *s)
     if (vk_dev_is_lost())
         vk_strm_pump(s); /* what waited for its turn fails now */
     pthread_mutex_lock(&s->lock);
-    struct vk_slot *slots = pop_completed(s);
+    struct vk_cmdbuf *cmdbufs = pop_completed(s);
     pthread_mutex_unlock(&s->lock);
-    drain_lost(slots);
-    while (slots) {
-        struct vk_slot *slot = slots;
-        slots = slot->next;
+    drain_lost(cmdbufs);
+    while (cmdbufs) {
+        struct vk_cmdbuf *cmdbuf = cmdbufs;
+        cmdbufs = cmdbuf->next;
         /* Several threads may reap at once. */
         uint64_t seen = atomic_load(&s->completed);
-        while (seen < slot->ticket &&
-               !atomic_compare_exchange_weak(&s->completed, &seen, slot->ticket))
+        while (seen < cmdbuf->ticket &&
+               !atomic_compare_exchange_weak(&s->completed, &seen, cmdbuf->ticket))
             ;
-        slot_finish(s, slot);
+        cmdbuf_finish(s, cmdbuf);
     }
 }
 
@@ -129,13 +129,13 @@ uint64_t vk_strm_oldest(struct vk_strm *s)
     return ticket;
 }
 
-static struct vk_slot *find_slot(const struct vk_strm *s, uint64_t ticket)
+static struct vk_cmdbuf *find_cmdbuf(const struct vk_strm *s, uint64_t ticket)
 {
-    struct vk_slot *slot = s->oldest;
+    struct vk_cmdbuf *cmdbuf = s->oldest;
 
-    while (slot && slot->ticket != ticket)
-        slot = slot->next;
-    return slot;
+    while (cmdbuf && cmdbuf->ticket != ticket)
+        cmdbuf = cmdbuf->next;
+    return cmdbuf;
 }
 
 /* Sleeps until a commit was made or handed over; called with the lock held. The loss of the device
@@ -149,41 +149,42 @@ static void sleep_until_moved(struct vk_strm *s)
     pthread_cond_timedwait(&s->moved, &s->lock, &until);
 }
 
-/* The slot of a commit once it was handed over, pinned; NULL if it has retired or failed. */
-static struct vk_slot *pin_handed(struct vk_strm *s, uint64_t ticket)
+/* The command buffer of a commit once it was handed over, pinned; NULL if it has retired or failed.
+ */
+static struct vk_cmdbuf *pin_handed(struct vk_strm *s, uint64_t ticket)
 {
-    struct vk_slot *slot;
+    struct vk_cmdbuf *cmdbuf;
 
     pthread_mutex_lock(&s->lock);
-    while ((slot = find_slot(s, ticket)) && slot->state != SLOT_HANDED && !vk_dev_is_lost())
+    while ((cmdbuf = find_cmdbuf(s, ticket)) && cmdbuf->state != SLOT_HANDED && !vk_dev_is_lost())
         sleep_until_moved(s);
-    if (slot && (slot->failed || slot->state != SLOT_HANDED))
-        slot = NULL;
-    if (slot)
-        slot->pins++;
+    if (cmdbuf && (cmdbuf->failed || cmdbuf->state != SLOT_HANDED))
+        cmdbuf = NULL;
+    if (cmdbuf)
+        cmdbuf->pins++;
     pthread_mutex_unlock(&s->lock);
-    return slot;
+    return cmdbuf;
 }
 
-static void unpin(struct vk_strm *s, struct vk_slot *slot)
+static void unpin(struct vk_strm *s, struct vk_cmdbuf *cmdbuf)
 {
     pthread_mutex_lock(&s->lock);
-    if (--slot->pins == 0 && slot->idle) {
-        slot->next = s->free;
-        s->free = slot;
+    if (--cmdbuf->pins == 0 && cmdbuf->idle) {
+        cmdbuf->next = s->free;
+        s->free = cmdbuf;
     }
     pthread_mutex_unlock(&s->lock);
 }
 
-void vk_strm_wait_slot(struct vk_strm *s, uint64_t ticket)
+void vk_strm_wait_cmdbuf(struct vk_strm *s, uint64_t ticket)
 {
-    struct vk_slot *slot = pin_handed(s, ticket);
+    struct vk_cmdbuf *cmdbuf = pin_handed(s, ticket);
 
-    if (slot) {
+    if (cmdbuf) {
         /* A failure means a lost device, which is seen below. */
-        enum err err = vk_fence_wait(slot->fence);
+        enum err err = vk_fence_wait(cmdbuf->fence);
         (void)err;
-        unpin(s, slot);
+        unpin(s, cmdbuf);
     }
     vk_streams_retire(); /* also those that nobody will use or wait for again */
 }
@@ -203,7 +204,7 @@ void vk_streams_drain(void)
 {
     for (struct vk_strm *s = vk_streams_first(); s; s = s->next)
         for (uint64_t ticket; (ticket = oldest_handed(s));)
-            vk_strm_wait_slot(s, ticket);
+            vk_strm_wait_cmdbuf(s, ticket);
 }
 
 /* Commits that wait for their turn never get it. From the end on the device counts as lost, so that
@@ -260,7 +261,7 @@ enum err vk_strm_wait_ticket(struct vk_strm *s, uint64_t ticket)
             vk_strm_reap(s);
             return vk_dev_check_lost();
         }
-        vk_strm_wait_slot(s, ticket);
+        vk_strm_wait_cmdbuf(s, ticket);
     }
     return ERR_OK;
 }

@@ -78,14 +78,14 @@ static void note_held(struct buf *b, uint64_t stamp)
         atomic_store_explicit(&vk_buf_of(b)->held, stamp, memory_order_relaxed);
 }
 
-static enum err slot_hold(struct vk_slot *slot, const struct strm *strm, struct buf *b)
+static enum err cmdbuf_hold(struct vk_cmdbuf *cmdbuf, const struct strm *strm, struct buf *b)
 {
-    enum err err = VEC_RESERVE(&slot->held, 1);
+    enum err err = VEC_RESERVE(&cmdbuf->held, 1);
 
     if (err)
         return err;
-    slot->held_for = strm->index;
-    slot->held.v[slot->held.n++] = buf_hold(b, strm->index);
+    cmdbuf->held_for = strm->index;
+    cmdbuf->held.v[cmdbuf->held.n++] = buf_hold(b, strm->index);
     return ERR_OK;
 }
 
@@ -97,7 +97,7 @@ enum err vk_enc_use(struct vk_enc *e, struct buf *b)
 
     if (is_held(b, e->stamp))
         return ERR_OK;
-    TRY(slot_hold(e->slot, atomic_load(&s->strm), b));
+    TRY(cmdbuf_hold(e->cmdbuf, atomic_load(&s->strm), b));
     note_held(b, e->stamp);
     if (atomic_exchange_explicit(&v->seen, e->stamp, memory_order_relaxed) != e->stamp)
         e->bytes += b->size;
@@ -113,7 +113,7 @@ static enum err hold_in_newest(struct strm *strm, struct buf *const *bufs, size_
 
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; s->newest && i < n && !err; i++)
-        err = slot_hold(s->newest, strm, bufs[i]);
+        err = cmdbuf_hold(s->newest, strm, bufs[i]);
     pthread_mutex_unlock(&s->lock);
     return err;
 }
@@ -125,11 +125,11 @@ enum err vk_strm_hold(struct strm *strm, struct buf *const *bufs, size_t n)
 
     if (s->enc.recording) /* it keeps what it uses when it runs */
         return ERR_OK;
-    if (!s->enc.slot)
+    if (!s->enc.cmdbuf)
         return hold_in_newest(strm, bufs, n);
     for (size_t i = 0; i < n; i++) /* open: nobody else touches it */
         if (!is_held(bufs[i], s->enc.stamp)) {
-            TRY(slot_hold(s->enc.slot, strm, bufs[i]));
+            TRY(cmdbuf_hold(s->enc.cmdbuf, strm, bufs[i]));
             note_held(bufs[i], s->enc.stamp);
         }
 out:
@@ -168,7 +168,7 @@ bool vk_strm_retire(struct strm *strm, bool block)
     uint64_t oldest = vk_strm_oldest(s);
 
     if (oldest && block)
-        vk_strm_wait_slot(s, oldest);
+        vk_strm_wait_cmdbuf(s, oldest);
     else
         vk_strm_reap(s);
     return oldest != 0;

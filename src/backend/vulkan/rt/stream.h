@@ -21,7 +21,7 @@
 #include "backend/vulkan/rt/hazard.h"
 #include "backend/vulkan/rt/timing.h"
 
-enum slot_state {
+enum cmdbuf_state {
     SLOT_OPEN,   /* being recorded */
     SLOT_QUEUED, /* committed; waits for its turn */
     SLOT_HANDED, /* given to the queue, or failed on the way */
@@ -35,17 +35,17 @@ struct vk_dep {
 
 /* A GPU copy that is filled when the bytes of its source are there. */
 struct vk_upload {
-    struct buf *dst, *src; /* dst is kept by the slot, src is owned here */
+    struct buf *dst, *src; /* dst is kept by the command buffer, src is owned here */
 };
 
 /* One command buffer, from recording until its references are dropped. */
-struct vk_slot {
-    struct vk_slot *next; /* towards newer commits, or the next free one */
+struct vk_cmdbuf {
+    struct vk_cmdbuf *next; /* towards newer commits, or the next free one */
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence fence;
     uint64_t ticket;
-    enum slot_state state;
+    enum cmdbuf_state state;
     bool counted;                  /* a scheduler task, ended at retirement */
     bool failed;                   /* never reached the GPU */
     bool idle;                     /* references dropped; free once nobody waits for the fence */
@@ -58,14 +58,14 @@ struct vk_slot {
     size_t args_used;
     VEC(VkDescriptorPool) sets; /* for kernels with storage buffers; emptied when it begins anew */
     size_t set_pool;            /* the one that sets come from */
-    struct timing_slot timing;
+    struct timing_cmdbuf timing;
 };
 
 /* Semaphores that one submission waits for. */
 #define VK_MAX_WAITS 32
 
 struct vk_enc {
-    struct vk_slot *slot; /* open command buffer, NULL if none */
+    struct vk_cmdbuf *cmdbuf; /* open command buffer, NULL if none */
     VkPipeline bound;
     struct hazard hazard;           /* accesses since the last barrier, over command buffers */
     uint64_t dispatches;            /* since the stream was made */
@@ -83,11 +83,11 @@ struct vk_strm {
     VkSemaphore timeline; /* lives as long as the device: destroying one early hangs llvmpipe */
     struct vk_enc enc;    /* owner thread only */
 
-    pthread_mutex_t lock;            /* guards what follows; atomics are read without it */
-    pthread_cond_t moved;            /* a commit was made or handed over */
-    struct vk_slot *oldest, *newest; /* committed, not retired */
-    struct vk_slot *queued;          /* the first that was not handed over */
-    struct vk_slot *free;
+    pthread_mutex_t lock;              /* guards what follows; atomics are read without it */
+    pthread_cond_t moved;              /* a commit was made or handed over */
+    struct vk_cmdbuf *oldest, *newest; /* committed, not retired */
+    struct vk_cmdbuf *queued;          /* the first that was not handed over */
+    struct vk_cmdbuf *free;
     int n_inflight;
     bool handing, again; /* a thread is handing commits over; it is to look once more */
     _Atomic uint64_t committed, submitted, completed; /* newest tickets */
@@ -105,7 +105,7 @@ struct vk_strm *vk_streams_first(void);
 /* ---- submit.c ---- */
 
 /* Opens a command buffer if none is open. Blocks while too many are in flight. */
-MUST_CHECK enum err vk_strm_open_slot(struct vk_strm *s);
+MUST_CHECK enum err vk_strm_open_cmdbuf(struct vk_strm *s);
 
 /* Commits the open command buffer. Failures on the way to the queue are noted in the stream and
  * surface at its next wait or use. No-op if nothing was encoded. */
@@ -133,7 +133,7 @@ void vk_strm_reap(struct vk_strm *s);
 /* Ticket of the oldest commit that is not retired, 0 if there is none. */
 uint64_t vk_strm_oldest(struct vk_strm *s);
 /* Blocks until the commit with this ticket is complete, or the device is lost; then reaps. */
-void vk_strm_wait_slot(struct vk_strm *s, uint64_t ticket);
+void vk_strm_wait_cmdbuf(struct vk_strm *s, uint64_t ticket);
 
 /* All earlier work of the stream is complete: nothing is left to order. */
 void vk_enc_forget(struct vk_enc *e);
@@ -158,10 +158,10 @@ struct vk_binding {
     uint64_t offset, size;
 };
 /* The next dispatch, of that pipeline, has these (bindings.c). */
-MUST_CHECK enum err vk_slot_bind(struct vk_slot *slot, const struct vk_pipe *pipe,
-                                 const struct vk_binding *b, uint32_t n);
+MUST_CHECK enum err vk_cmdbuf_bind(struct vk_cmdbuf *cmdbuf, const struct vk_pipe *pipe,
+                                   const struct vk_binding *b, uint32_t n);
 /* The command buffer begins anew: no set is in use. */
-MUST_CHECK enum err vk_slot_reset_sets(struct vk_slot *slot);
+MUST_CHECK enum err vk_cmdbuf_reset_sets(struct vk_cmdbuf *cmdbuf);
 
 /* The accesses are declared. */
 void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d);
@@ -170,7 +170,7 @@ void vk_enc_emit(struct vk_enc *e, const struct vk_dispatch *d);
 void vk_enc_note_wait(struct vk_enc *e, const struct ev *ev, enum vk_rec_kind how);
 
 /* Keeps b, whose reference is taken over, until the open command buffer retires. */
-MUST_CHECK enum err vk_slot_keep(struct vk_slot *slot, struct buf *b);
+MUST_CHECK enum err vk_cmdbuf_keep(struct vk_cmdbuf *cmdbuf, struct buf *b);
 
 /* Makes sure that the commit with this ticket was made: makes it if the stream is the calling
  * thread's own, else waits until the owner has. */

@@ -15,58 +15,58 @@ static atomic_int n_queued;
 
 /* ---- command buffers ---- */
 
-static void slot_destroy(struct vk_slot *slot)
+static void cmdbuf_destroy(struct vk_cmdbuf *cmdbuf)
 {
-    vk.DestroyFence(vk_dev.handle, slot->fence, NULL);
-    vk.DestroyCommandPool(vk_dev.handle, slot->pool, NULL);
-    mem_free(slot);
+    vk.DestroyFence(vk_dev.handle, cmdbuf->fence, NULL);
+    vk.DestroyCommandPool(vk_dev.handle, cmdbuf->pool, NULL);
+    mem_free(cmdbuf);
 }
 
-static enum err slot_create(struct vk_slot **out, const struct vk_queue *queue)
+static enum err cmdbuf_create(struct vk_cmdbuf **out, const struct vk_queue *queue)
 {
     VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                      .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
                                      .queueFamilyIndex = queue->family };
     VkFenceCreateInfo fence = { .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO };
-    struct vk_slot *slot = mem_alloc(sizeof *slot);
+    struct vk_cmdbuf *cmdbuf = mem_alloc(sizeof *cmdbuf);
     enum err err;
 
-    if (!slot)
+    if (!cmdbuf)
         return ERR_NO_MEMORY;
-    TRY(vk_check(vk.CreateCommandPool(vk_dev.handle, &pool, NULL, &slot->pool),
+    TRY(vk_check(vk.CreateCommandPool(vk_dev.handle, &pool, NULL, &cmdbuf->pool),
                  "vkCreateCommandPool"));
     VkCommandBufferAllocateInfo cmd = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                        .commandPool = slot->pool,
+                                        .commandPool = cmdbuf->pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1 };
-    TRY(vk_check(vk.AllocateCommandBuffers(vk_dev.handle, &cmd, &slot->cmd),
+    TRY(vk_check(vk.AllocateCommandBuffers(vk_dev.handle, &cmd, &cmdbuf->cmd),
                  "vkAllocateCommandBuffers"));
-    TRY(vk_check(vk.CreateFence(vk_dev.handle, &fence, NULL, &slot->fence), "vkCreateFence"));
-    *out = slot;
-    slot = NULL;
+    TRY(vk_check(vk.CreateFence(vk_dev.handle, &fence, NULL, &cmdbuf->fence), "vkCreateFence"));
+    *out = cmdbuf;
+    cmdbuf = NULL;
 out:
-    if (slot)
-        slot_destroy(slot);
+    if (cmdbuf)
+        cmdbuf_destroy(cmdbuf);
     return err;
 }
 
-static enum err take_slot(struct vk_slot **out, struct vk_strm *s)
+static enum err take_cmdbuf(struct vk_cmdbuf **out, struct vk_strm *s)
 {
     pthread_mutex_lock(&s->lock);
-    struct vk_slot *slot = s->free;
-    if (slot)
-        s->free = slot->next;
+    struct vk_cmdbuf *cmdbuf = s->free;
+    if (cmdbuf)
+        s->free = cmdbuf->next;
     pthread_mutex_unlock(&s->lock);
-    if (!slot)
-        return slot_create(out, s->queue);
-    slot->next = NULL;
-    slot->state = SLOT_OPEN;
-    slot->counted = slot->failed = slot->idle = false;
-    *out = slot;
+    if (!cmdbuf)
+        return cmdbuf_create(out, s->queue);
+    cmdbuf->next = NULL;
+    cmdbuf->state = SLOT_OPEN;
+    cmdbuf->counted = cmdbuf->failed = cmdbuf->idle = false;
+    *out = cmdbuf;
     return ERR_OK;
 }
 
-static enum err slot_begin(struct vk_strm *s, struct vk_slot *slot)
+static enum err cmdbuf_begin(struct vk_strm *s, struct vk_cmdbuf *cmdbuf)
 {
     static const VkCommandBufferBeginInfo begin = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
@@ -74,18 +74,18 @@ static enum err slot_begin(struct vk_strm *s, struct vk_slot *slot)
     };
     enum err err;
 
-    TRY(vk_check(vk.ResetFences(vk_dev.handle, 1, &slot->fence), "vkResetFences"));
-    TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, slot->pool, 0), "vkResetCommandPool"));
-    TRY(vk_slot_reset_sets(slot));
-    TRY(vk_check(vk.BeginCommandBuffer(slot->cmd, &begin), "vkBeginCommandBuffer"));
-    timing_begin(&slot->timing, slot->cmd, s->queue);
+    TRY(vk_check(vk.ResetFences(vk_dev.handle, 1, &cmdbuf->fence), "vkResetFences"));
+    TRY(vk_check(vk.ResetCommandPool(vk_dev.handle, cmdbuf->pool, 0), "vkResetCommandPool"));
+    TRY(vk_cmdbuf_reset_sets(cmdbuf));
+    TRY(vk_check(vk.BeginCommandBuffer(cmdbuf->cmd, &begin), "vkBeginCommandBuffer"));
+    timing_begin(&cmdbuf->timing, cmdbuf->cmd, s->queue);
 out:
     return err;
 }
 
-enum err vk_slot_keep(struct vk_slot *slot, struct buf *b)
+enum err vk_cmdbuf_keep(struct vk_cmdbuf *cmdbuf, struct buf *b)
 {
-    enum err err = VEC_PUSH(&slot->held, b);
+    enum err err = VEC_PUSH(&cmdbuf->held, b);
 
     if (err)
         buf_unref(&b);
@@ -108,40 +108,40 @@ static enum err wait_for_room(struct vk_strm *s)
             return ERR_OK;
         if (is_queued)
             TRY(vk_streams_flush_mine());
-        vk_strm_wait_slot(s, ticket);
+        vk_strm_wait_cmdbuf(s, ticket);
     }
 out:
     return err;
 }
 
-enum err vk_strm_open_slot(struct vk_strm *s)
+enum err vk_strm_open_cmdbuf(struct vk_strm *s)
 {
     static _Atomic uint64_t stamps;
-    struct vk_slot *slot = NULL;
+    struct vk_cmdbuf *cmdbuf = NULL;
     enum err err;
 
-    if (s->enc.slot)
+    if (s->enc.cmdbuf)
         return ERR_OK;
     vk_strm_reap(s);
     TRY(wait_for_room(s));
     TRY(vk_dev_check_lost());
-    TRY(take_slot(&slot, s));
-    TRY(slot_begin(s, slot));
+    TRY(take_cmdbuf(&cmdbuf, s));
+    TRY(cmdbuf_begin(s, cmdbuf));
     /* Accesses are tracked over command buffers, so no barrier opens one; but once everything
      * before has been waited for on the host, nothing is left to order. */
     if (atomic_load(&s->completed) == atomic_load(&s->committed))
         vk_enc_forget(&s->enc);
-    s->enc.slot = slot;
+    s->enc.cmdbuf = cmdbuf;
     s->enc.bound = VK_NULL_HANDLE;
     s->enc.ops = 0;
     s->enc.bytes = 0;
     s->enc.stamp = atomic_fetch_add(&stamps, 1) + 1;
-    slot = NULL;
+    cmdbuf = NULL;
 out:
-    if (slot) {
+    if (cmdbuf) {
         pthread_mutex_lock(&s->lock);
-        slot->next = s->free;
-        s->free = slot;
+        cmdbuf->next = s->free;
+        s->free = cmdbuf;
         pthread_mutex_unlock(&s->lock);
     }
     return err;
@@ -161,10 +161,10 @@ static bool dep_is_ready(const struct vk_dep *d)
     return e->strm->be->ev_query(&done, e) != ERR_OK || done;
 }
 
-static bool slot_is_ready(const struct vk_slot *slot)
+static bool cmdbuf_is_ready(const struct vk_cmdbuf *cmdbuf)
 {
-    for (size_t i = 0; i < slot->deps.n; i++)
-        if (!dep_is_ready(&slot->deps.v[i]))
+    for (size_t i = 0; i < cmdbuf->deps.n; i++)
+        if (!dep_is_ready(&cmdbuf->deps.v[i]))
             return false;
     return true;
 }
@@ -174,15 +174,15 @@ bool vk_strm_is_ready(struct vk_strm *s)
     pthread_mutex_lock(&s->lock);
     bool any_queued = s->queued;
     pthread_mutex_unlock(&s->lock);
-    return !any_queued && (!s->enc.slot || slot_is_ready(s->enc.slot));
+    return !any_queued && (!s->enc.cmdbuf || cmdbuf_is_ready(s->enc.cmdbuf));
 }
 
 bool vk_strm_depends(const struct vk_strm *s, const struct ev *e)
 {
-    const struct vk_slot *slot = s->enc.slot;
+    const struct vk_cmdbuf *cmdbuf = s->enc.cmdbuf;
 
-    for (size_t i = 0; slot && i < slot->deps.n; i++) {
-        const struct ev *have = slot->deps.v[i].ev;
+    for (size_t i = 0; cmdbuf && i < cmdbuf->deps.n; i++) {
+        const struct ev *have = cmdbuf->deps.v[i].ev;
         if (have->strm == e->strm && have->ticket >= e->ticket && have->told <= e->told)
             return true;
     }
@@ -193,12 +193,12 @@ enum err vk_strm_depend(struct vk_strm *s, struct vk_dep dep)
 {
     enum err err;
 
-    TRY(vk_strm_open_slot(s));
-    if (s->enc.slot->deps.n >= VK_MAX_WAITS) {
+    TRY(vk_strm_open_cmdbuf(s));
+    if (s->enc.cmdbuf->deps.n >= VK_MAX_WAITS) {
         TRY(vk_strm_commit(s, false));
-        TRY(vk_strm_open_slot(s));
+        TRY(vk_strm_open_cmdbuf(s));
     }
-    TRY(VEC_PUSH(&s->enc.slot->deps, dep));
+    TRY(VEC_PUSH(&s->enc.cmdbuf->deps, dep));
     ev_ref(dep.ev);
 out:
     return err;
@@ -253,27 +253,27 @@ static void add_wait(struct waits *w, VkSemaphore semaphore, uint64_t value)
 }
 
 /* What failed is not passed on to the GPU: it would compute with whatever lies in the memory. */
-static enum err inherit_failures(const struct vk_slot *slot)
+static enum err inherit_failures(const struct vk_cmdbuf *cmdbuf)
 {
     struct err_note why = { .code = ERR_OK };
 
-    for (size_t i = 0; i < slot->deps.n; i++)
-        if (ev_failure(&why, slot->deps.v[i].ev))
+    for (size_t i = 0; i < cmdbuf->deps.n; i++)
+        if (ev_failure(&why, cmdbuf->deps.v[i].ev))
             return err_note_raise(&why);
     return ERR_OK;
 }
 
-static enum err prepare(struct waits *w, const struct vk_slot *slot)
+static enum err prepare(struct waits *w, const struct vk_cmdbuf *cmdbuf)
 {
     enum err err;
 
-    TRY(inherit_failures(slot));
-    for (size_t i = 0; i < slot->uploads.n; i++)
-        TRY(vk_upload_fill(slot->uploads.v[i].dst, slot->uploads.v[i].src));
-    for (size_t i = 0; i < slot->deps.n; i++) {
-        const struct ev *e = slot->deps.v[i].ev;
+    TRY(inherit_failures(cmdbuf));
+    for (size_t i = 0; i < cmdbuf->uploads.n; i++)
+        TRY(vk_upload_fill(cmdbuf->uploads.v[i].dst, cmdbuf->uploads.v[i].src));
+    for (size_t i = 0; i < cmdbuf->deps.n; i++) {
+        const struct ev *e = cmdbuf->deps.v[i].ev;
         uint64_t value;
-        if (!slot->deps.v[i].uses_semaphore)
+        if (!cmdbuf->deps.v[i].uses_semaphore)
             continue;
         TRY(signal_timeline(vk_strm_of(e->strm), e->ticket, &value));
         add_wait(w, vk_strm_of(e->strm)->timeline, value);
@@ -282,7 +282,7 @@ out:
     return err;
 }
 
-static enum err submit(struct vk_strm *s, const struct vk_slot *slot, const struct waits *w)
+static enum err submit(struct vk_strm *s, const struct vk_cmdbuf *cmdbuf, const struct waits *w)
 {
     VkTimelineSemaphoreSubmitInfo timeline = { .sType =
                                                    VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
@@ -294,32 +294,32 @@ static enum err submit(struct vk_strm *s, const struct vk_slot *slot, const stru
                           .pWaitSemaphores = w->semaphore,
                           .pWaitDstStageMask = w->stage,
                           .commandBufferCount = 1,
-                          .pCommandBuffers = &slot->cmd };
+                          .pCommandBuffers = &cmdbuf->cmd };
 
-    return vk_queue_submit(s->queue, &info, slot->fence);
+    return vk_queue_submit(s->queue, &info, cmdbuf->fence);
 }
 
 /* The calling thread is the only one that hands over commits of s, and holds no lock. */
-static void hand_over(struct vk_strm *s, struct vk_slot *slot)
+static void hand_over(struct vk_strm *s, struct vk_cmdbuf *cmdbuf)
 {
     struct strm *strm = atomic_load(&s->strm); /* NULL: closed after the device was lost */
     struct waits w = { .n = 0 };
-    enum err err = slot->failed ? ERR_OK : prepare(&w, slot);
+    enum err err = cmdbuf->failed ? ERR_OK : prepare(&w, cmdbuf);
 
     pthread_mutex_lock(&s->lock);
-    if (!err && !slot->failed) {
+    if (!err && !cmdbuf->failed) {
         if (strm)
-            vk_rec_commit(VK_REC_SUBMIT, strm->index, slot->ticket);
-        err = submit(s, slot, &w);
+            vk_rec_commit(VK_REC_SUBMIT, strm->index, cmdbuf->ticket);
+        err = submit(s, cmdbuf, &w);
     }
     if (err) { /* told before anybody can see the commit complete */
-        slot->failed = true;
+        cmdbuf->failed = true;
         if (strm)
-            strm_note_error(strm, slot->ticket, err);
+            strm_note_error(strm, cmdbuf->ticket, err);
     }
-    slot->state = SLOT_HANDED;
-    s->queued = slot->next;
-    atomic_store(&s->submitted, slot->ticket);
+    cmdbuf->state = SLOT_HANDED;
+    s->queued = cmdbuf->next;
+    atomic_store(&s->submitted, cmdbuf->ticket);
     pthread_cond_broadcast(&s->moved);
     pthread_mutex_unlock(&s->lock);
     atomic_fetch_sub(&n_queued, 1);
@@ -337,12 +337,12 @@ bool vk_strm_pump(struct vk_strm *s)
     }
     s->handing = true;
     do {
-        struct vk_slot *slot = s->queued;
+        struct vk_cmdbuf *cmdbuf = s->queued;
         s->again = false;
         pthread_mutex_unlock(&s->lock);
-        is_ready = slot && (slot_is_ready(slot) || vk_dev_is_lost());
+        is_ready = cmdbuf && (cmdbuf_is_ready(cmdbuf) || vk_dev_is_lost());
         if (is_ready)
-            hand_over(s, slot);
+            hand_over(s, cmdbuf);
         moved |= is_ready;
         pthread_mutex_lock(&s->lock);
     } while (is_ready || s->again);
@@ -377,53 +377,53 @@ static void encode_host_barrier(VkCommandBuffer cmd)
 
 bool vk_strm_has_work(const struct vk_strm *s)
 {
-    const struct vk_slot *slot = s->enc.slot;
+    const struct vk_cmdbuf *cmdbuf = s->enc.cmdbuf;
 
-    return slot && (s->enc.ops || slot->deps.n || slot->held.n);
+    return cmdbuf && (s->enc.ops || cmdbuf->deps.n || cmdbuf->held.n);
 }
 
-/* Puts the slot behind the commits that were made before; called with the lock held. */
-static void append(struct vk_strm *s, struct vk_slot *slot)
+/* Puts the command buffer behind the commits that were made before; called with the lock held. */
+static void append(struct vk_strm *s, struct vk_cmdbuf *cmdbuf)
 {
-    slot->ticket = s->committed + 1;
-    slot->state = SLOT_QUEUED;
+    cmdbuf->ticket = s->committed + 1;
+    cmdbuf->state = SLOT_QUEUED;
     if (s->newest)
-        s->newest->next = slot;
+        s->newest->next = cmdbuf;
     else
-        s->oldest = slot;
-    s->newest = slot;
+        s->oldest = cmdbuf;
+    s->newest = cmdbuf;
     if (!s->queued)
-        s->queued = slot;
+        s->queued = cmdbuf;
     s->n_inflight++;
-    atomic_store(&s->committed, slot->ticket);
+    atomic_store(&s->committed, cmdbuf->ticket);
 }
 
 enum err vk_strm_commit(struct vk_strm *s, bool counted)
 {
-    struct vk_slot *slot = s->enc.slot;
+    struct vk_cmdbuf *cmdbuf = s->enc.cmdbuf;
 
     if (!vk_strm_has_work(s))
         return ERR_OK;
-    timing_end(&slot->timing, slot->cmd);
+    timing_end(&cmdbuf->timing, cmdbuf->cmd);
     if (s->enc.ops)
-        encode_host_barrier(slot->cmd);
-    enum err err = vk_check(vk.EndCommandBuffer(slot->cmd), "vkEndCommandBuffer");
-    if ((slot->counted = counted))
+        encode_host_barrier(cmdbuf->cmd);
+    enum err err = vk_check(vk.EndCommandBuffer(cmdbuf->cmd), "vkEndCommandBuffer");
+    if ((cmdbuf->counted = counted))
         sched_task_begin();
     atomic_fetch_add(&n_queued, 1);
     pthread_mutex_lock(&s->lock);
-    append(s, slot);
-    uint64_t ticket = slot->ticket; /* another thread may retire it */
-    if ((slot->failed = err != ERR_OK))
-        strm_note_error(atomic_load(&s->strm), slot->ticket, err);
+    append(s, cmdbuf);
+    uint64_t ticket = cmdbuf->ticket; /* another thread may retire it */
+    if ((cmdbuf->failed = err != ERR_OK))
+        strm_note_error(atomic_load(&s->strm), cmdbuf->ticket, err);
     pthread_cond_broadcast(&s->moved);
     pthread_mutex_unlock(&s->lock);
-    s->enc.slot = NULL;
+    s->enc.cmdbuf = NULL;
     s->enc.ops = 0;
     if (vk_strm_pump(s))
         vk_streams_pump(); /* others may have waited for it */
     if (vk_cache_is_cold() && atomic_load(&s->submitted) >= ticket)
-        vk_strm_wait_slot(s, ticket); /* the first kernels are compiled now */
+        vk_strm_wait_cmdbuf(s, ticket); /* the first kernels are compiled now */
     vk_strm_reap(s);
     return ERR_OK;
 }

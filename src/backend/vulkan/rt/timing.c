@@ -13,7 +13,7 @@
 /* Query 0 is the start of the command buffer and 1 its end; then come two for each dispatch. */
 #define MAX_QUERIES (2 + 2 * MAX_DISPATCHES)
 
-static bool has_pool(struct timing_slot *t)
+static bool has_pool(struct timing_cmdbuf *t)
 {
     VkQueryPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                    .queryType = VK_QUERY_TYPE_TIMESTAMP,
@@ -23,12 +23,12 @@ static bool has_pool(struct timing_slot *t)
 }
 
 /* Taken when earlier work is complete, so that waiting in the queue does not count as busy. */
-static void write_stamp(struct timing_slot *t, VkCommandBuffer cmd, uint32_t query)
+static void write_stamp(struct timing_cmdbuf *t, VkCommandBuffer cmd, uint32_t query)
 {
     vk.CmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, t->pool, query);
 }
 
-void timing_begin(struct timing_slot *t, VkCommandBuffer cmd, const struct vk_queue *queue)
+void timing_begin(struct timing_cmdbuf *t, VkCommandBuffer cmd, const struct vk_queue *queue)
 {
     t->has_each = times_are_on();
     t->is_timed = (t->has_each || gate_on(GATE_VK_TIMING)) && queue->timestamp_bits && has_pool(t);
@@ -41,25 +41,25 @@ void timing_begin(struct timing_slot *t, VkCommandBuffer cmd, const struct vk_qu
     write_stamp(t, cmd, 0);
 }
 
-void timing_end(struct timing_slot *t, VkCommandBuffer cmd)
+void timing_end(struct timing_cmdbuf *t, VkCommandBuffer cmd)
 {
     if (t->is_timed)
         write_stamp(t, cmd, 1);
 }
 
-static bool has_room(const struct timing_slot *t)
+static bool has_room(const struct timing_cmdbuf *t)
 {
     return t->dispatch.n < MAX_DISPATCHES;
 }
 
-void timing_dispatch_begin(struct timing_slot *t, VkCommandBuffer cmd)
+void timing_dispatch_begin(struct timing_cmdbuf *t, VkCommandBuffer cmd)
 {
     if (has_room(t))
         vk.CmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, t->pool,
                              2 + 2 * (uint32_t)t->dispatch.n);
 }
 
-void timing_dispatch_end(struct timing_slot *t, VkCommandBuffer cmd,
+void timing_dispatch_end(struct timing_cmdbuf *t, VkCommandBuffer cmd,
                          const struct timing_dispatch *d)
 {
     if (has_room(t) && VEC_PUSH(&t->dispatch, *d) == ERR_OK)
@@ -68,7 +68,7 @@ void timing_dispatch_end(struct timing_slot *t, VkCommandBuffer cmd,
 
 /* ---- results ---- */
 
-static bool read_stamps(const struct timing_slot *t, uint64_t ns[2], uint32_t first)
+static bool read_stamps(const struct timing_cmdbuf *t, uint64_t ns[2], uint32_t first)
 {
     double period = vk_dev.phys.props.limits.timestampPeriod;
 
@@ -101,7 +101,7 @@ static void add_dispatch(const struct timing_dispatch *d, const uint64_t ns[2], 
 /* A dispatch's first timestamp may be taken while the one before is still running, and with no
  * barrier between them they overlap. Its time is what it adds to the end of all before it, so that
  * the times add up to the busy time. */
-void timing_collect(struct timing_slot *t, int track)
+void timing_collect(struct timing_cmdbuf *t, int track)
 {
     uint64_t whole[2], ns[2], over;
 

@@ -16,7 +16,7 @@ struct timing_dispatch {
 };
 
 /* Timestamps of one command buffer. */
-struct timing_slot {
+struct timing_cmdbuf {
     VkQueryPool pool;
     uint64_t mask;                        /* valid bits of a timestamp */
     bool is_timed;                        /* this command buffer has timestamps */
@@ -25,11 +25,11 @@ struct timing_slot {
 };
 
 /* First and last commands of a command buffer; nothing is recorded while nobody asks. */
-void timing_begin(struct timing_slot *t, VkCommandBuffer cmd, const struct vk_queue *queue);
-void timing_end(struct timing_slot *t, VkCommandBuffer cmd);
+void timing_begin(struct timing_cmdbuf *t, VkCommandBuffer cmd, const struct vk_queue *queue);
+void timing_end(struct timing_cmdbuf *t, VkCommandBuffer cmd);
 /* Around a dispatch, where has_each. */
-void timing_dispatch_begin(struct timing_slot *t, VkCommandBuffer cmd);
-void timing_dispatch_end(struct timing_slot *t, VkCommandBuffer cmd,
+void timing_dispatch_begin(struct timing_cmdbuf *t, VkCommandBuffer cmd);
+void timing_dispatch_end(struct timing_cmdbuf *t, VkCommandBuffer cmd,
                          const struct timing_dispatch *d);
 /* The command buffer is complete: adds its times. track tells streams apart in the trace. */
-void timing_collect(struct timing_slot *t, int track);
+void timing_collect(struct timing_cmdbuf *t, int track);

@@ -114,7 +114,7 @@ static void test_views_and_odd_sizes(void **state)
  * asks for them. */
 static void test_what_does_not_come_along(void **state)
 {
-    int64_t old = gate_set_int(GATE_VK_READ_AHEAD, 32);
+    int64_t old = gate_set_int(GATE_VK_EAGER_READ, 32);
     struct arr *a = leaf(N, 1), *b = leaf(1000, 1), *out[6];
 
     (void)state;
@@ -132,7 +132,7 @@ static void test_what_does_not_come_along(void **state)
     assert_false(has_mirror(out[0]));
     check(out[0], 2, 2);
     arr_unref(&out[0]);
-    gate_set_int(GATE_VK_READ_AHEAD, old);
+    gate_set_int(GATE_VK_EAGER_READ, old);
     arr_unref(&a);
     arr_unref(&b);
 }

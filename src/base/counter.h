@@ -12,22 +12,22 @@
 
 /* Who counts where. */
 enum {
-    TALLY_STAT = 0,      /* base/stat.h */
-    TALLY_REWRITE = 64,  /* plan/rewrite.h */
-    TALLY_BACKEND = 256, /* the GPU backend's */
-    TALLY_COUNT = 2048
+    COUNTER_STAT = 0,      /* base/stat.h */
+    COUNTER_REWRITE = 64,  /* plan/rewrite.h */
+    COUNTER_BACKEND = 256, /* the GPU backend's */
+    COUNTER_COUNT = 2048
 };
 
 /* The calling thread's copy; NULL: none yet, or none left for it. */
-extern _Thread_local _Atomic uint64_t *tally_own;
-void tally_add_slow(unsigned id, uint64_t n);
+extern _Thread_local _Atomic uint64_t *counter_own;
+void counter_add_slow(unsigned id, uint64_t n);
 
-static inline void tally_add(unsigned id, uint64_t n)
+static inline void counter_add(unsigned id, uint64_t n)
 {
-    _Atomic uint64_t *own = tally_own;
+    _Atomic uint64_t *own = counter_own;
 
     if (!own) {
-        tally_add_slow(id, n);
+        counter_add_slow(id, n);
         return;
     }
     /* Nobody else writes it: no locked operation is needed. */
@@ -37,24 +37,24 @@ static inline void tally_add(unsigned id, uint64_t n)
 
 /* What a step of a plan counts is counted when it is encoded. While one is recorded, which is
  * before that and not as often, it is noted for whoever encodes the recording. */
-struct tally_note {
+struct counter_note {
     unsigned id;
     uint64_t n;
 };
-struct tally_notes {
-    VEC(struct tally_note) note;
+struct counter_notes {
+    VEC(struct counter_note) note;
 };
-extern _Thread_local struct tally_notes *tally_notes; /* of the calling thread; NULL: count */
-void tally_note(unsigned id, uint64_t n);
+extern _Thread_local struct counter_notes *counter_notes; /* of the calling thread; NULL: count */
+void counter_note(unsigned id, uint64_t n);
 
-static inline void tally_add_step(unsigned id, uint64_t n)
+static inline void counter_add_step(unsigned id, uint64_t n)
 {
-    if (tally_notes)
-        tally_note(id, n);
+    if (counter_notes)
+        counter_note(id, n);
     else
-        tally_add(id, n);
+        counter_add(id, n);
 }
 
 /* What all threads added since the last reset. */
-uint64_t tally_get(unsigned id);
-void tally_reset(unsigned first, unsigned n);
+uint64_t counter_get(unsigned id);
+void counter_reset(unsigned first, unsigned n);

@@ -1,10 +1,10 @@
-#include "plan/fx.h"
+#include "plan/elem_program.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 
-uint64_t fx_hash(const struct fx *f)
+uint64_t elem_program_hash(const struct elem_program *f)
 {
     uint64_t h =
         hash_mix(HASH_SEED, (uint64_t)f->n_in | (uint64_t)f->n_ins << 8 | (uint64_t)f->n_out << 16);
@@ -14,7 +14,7 @@ uint64_t fx_hash(const struct fx *f)
     return hash_bytes(h, f->ins, f->n_ins * sizeof f->ins[0]);
 }
 
-bool fx_equal(const struct fx *a, const struct fx *b)
+bool elem_program_equal(const struct elem_program *a, const struct elem_program *b)
 {
     return a->n_in == b->n_in && a->n_ins == b->n_ins && a->n_out == b->n_out &&
            memcmp(a->in_dtype, b->in_dtype, a->n_in) == 0 &&

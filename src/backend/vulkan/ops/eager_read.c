@@ -1,4 +1,4 @@
-#include "backend/vulkan/ops/read_ahead.h"
+#include "backend/vulkan/ops/eager_read.h"
 
 #include "backend/vulkan/ops/elementwise.h"
 #include "backend/vulkan/rt/stream.h"
@@ -14,7 +14,7 @@ static bool wants_ahead(const struct buf *src, size_t size)
     size_t direct = vk_alloc_strategy() == VK_STAGED ? 0 : MAPPED_FROM;
 
     return !src->host && src->home == &be_vulkan && size > direct &&
-           size <= (size_t)gate_int(GATE_VK_READ_AHEAD) << 10;
+           size <= (size_t)gate_int(GATE_VK_EAGER_READ) << 10;
 }
 
 /* Bytes as the largest words that size and address allow. */
@@ -26,8 +26,8 @@ static enum dtype word_of(uint64_t addr, size_t size)
 static enum err encode_copy(struct vk_enc *e, const struct vk_buf *dst, uint64_t addr, size_t size)
 {
     enum dtype t = word_of(addr, size);
-    struct fx fx = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)t } };
-    struct elem_job job = { .fx = &fx, .n = size / dt_size(t), .owns_outputs = true };
+    struct elem_program program = { .n_in = 1, .n_out = 1, .in_dtype = { (uint8_t)t } };
+    struct elem_job job = { .program = &program, .n = size / dt_size(t), .owns_outputs = true };
 
     job.addr[0] = addr;
     job.addr[1] = dst->base.addr;
@@ -36,7 +36,7 @@ static enum err encode_copy(struct vk_enc *e, const struct vk_buf *dst, uint64_t
     return elem_dispatch(e, &job);
 }
 
-enum err vk_read_ahead(struct buf **out, struct strm *s, struct buf *src, struct span want)
+enum err vk_eager_read(struct buf **out, struct strm *s, struct buf *src, struct span want)
 {
     struct vk_buf *dst = NULL;
     struct vk_enc *e;
@@ -48,7 +48,7 @@ enum err vk_read_ahead(struct buf **out, struct strm *s, struct buf *src, struct
         return ERR_OK;
     TRY(vk_enc_get(&e, s));
     dst->base.of = want;
-    TRY(vk_slot_keep(e->slot, buf_ref(&dst->base)));
+    TRY(vk_cmdbuf_keep(e->cmdbuf, buf_ref(&dst->base)));
     TRY(encode_copy(e, dst, src->addr + want.lo, want.size));
     stat_add(STAT_BYTES_READ_BACK, want.size);
     *out = &dst->base;

@@ -1,4 +1,4 @@
-#include "base/tally.h"
+#include "base/counter.h"
 
 #include <pthread.h>
 
@@ -7,14 +7,14 @@
 
 static struct copy {
     atomic_bool is_taken;
-    _Alignas(64) _Atomic uint64_t n[TALLY_COUNT];
+    _Alignas(64) _Atomic uint64_t n[COUNTER_COUNT];
 } copies[COPIES];
 static _Atomic unsigned n_copies; /* those before it may have been used */
 
-static _Atomic uint64_t shared[TALLY_COUNT]; /* of threads without a copy */
-static _Atomic uint64_t start[TALLY_COUNT];  /* sums at the last reset */
+static _Atomic uint64_t shared[COUNTER_COUNT]; /* of threads without a copy */
+static _Atomic uint64_t start[COUNTER_COUNT];  /* sums at the last reset */
 
-_Thread_local _Atomic uint64_t *tally_own;
+_Thread_local _Atomic uint64_t *counter_own;
 static _Thread_local bool has_none; /* there was no copy for this thread, or it is ending */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -22,7 +22,7 @@ static bool has_key;
 
 static void leave(void *copy)
 {
-    tally_own = NULL;
+    counter_own = NULL;
     has_none = true;
     atomic_store_explicit(&((struct copy *)copy)->is_taken, false, memory_order_release);
 }
@@ -56,32 +56,32 @@ static void join(void)
         atomic_store_explicit(&c->is_taken, false, memory_order_release);
         return;
     }
-    tally_own = c->n;
+    counter_own = c->n;
 }
 
-void tally_add_slow(unsigned id, uint64_t n)
+void counter_add_slow(unsigned id, uint64_t n)
 {
     if (!has_none)
         join();
-    if (tally_own)
-        tally_add(id, n);
+    if (counter_own)
+        counter_add(id, n);
     else
         atomic_fetch_add_explicit(&shared[id], n, memory_order_relaxed);
 }
 
-_Thread_local struct tally_notes *tally_notes;
+_Thread_local struct counter_notes *counter_notes;
 
 /* Of one counter there is one note. Where there is no memory something is not counted. */
-void tally_note(unsigned id, uint64_t n)
+void counter_note(unsigned id, uint64_t n)
 {
-    struct tally_notes *t = tally_notes;
+    struct counter_notes *t = counter_notes;
 
     for (size_t i = 0; i < t->note.n; i++)
         if (t->note.v[i].id == id) {
             t->note.v[i].n += n;
             return;
         }
-    enum err err = VEC_PUSH(&t->note, (struct tally_note){ id, n });
+    enum err err = VEC_PUSH(&t->note, (struct counter_note){ id, n });
     (void)err;
 }
 
@@ -95,12 +95,12 @@ static uint64_t sum_of(unsigned id)
     return sum;
 }
 
-uint64_t tally_get(unsigned id)
+uint64_t counter_get(unsigned id)
 {
     return sum_of(id) - atomic_load_explicit(&start[id], memory_order_relaxed);
 }
 
-void tally_reset(unsigned first, unsigned n)
+void counter_reset(unsigned first, unsigned n)
 {
     for (unsigned id = first; id < first + n; id++)
         atomic_store_explicit(&start[id], sum_of(id), memory_order_relaxed);

@@ -1,27 +1,27 @@
-#include "lm/files/parts.h"
+#include "lm/files/model_files.h"
 
 #include <sys/stat.h>
 
 #include "lm/files/hub.h"
 #include "lm/gguf_model.h"
 
-static enum err open_folder(struct parts *p, const char *path, enum parts_wanted wanted,
+static enum err open_folder(struct model_files *p, const char *path, enum model_files_wanted wanted,
                             struct strm *s)
 {
     enum err err = ERR_OK;
 
     /* The config first: a kind of model that is not supported explains all the rest. */
-    if (wanted & PARTS_MODEL)
+    if (wanted & MODEL_FILES_MODEL)
         TRY(config_load(&p->config, path));
-    if (wanted & PARTS_TOKENIZER)
+    if (wanted & MODEL_FILES_TOKENIZER)
         TRY(tok_load(&p->tok, path));
-    if (wanted & PARTS_MODEL)
+    if (wanted & MODEL_FILES_MODEL)
         TRY(weights_open_folder(&p->weights, path, s));
 out:
     return err;
 }
 
-static enum err open_file(struct parts *p, const char *path, enum parts_wanted wanted,
+static enum err open_file(struct model_files *p, const char *path, enum model_files_wanted wanted,
                           struct strm *s)
 {
     struct gguf g = { .metadata = { 0 } };
@@ -30,11 +30,11 @@ static enum err open_file(struct parts *p, const char *path, enum parts_wanted w
 
     TRY(source_open(&src, path));
     TRY(gguf_load(&g, src, s));
-    if (wanted & PARTS_MODEL)
+    if (wanted & MODEL_FILES_MODEL)
         TRY(gguf_config(&p->config, &g));
-    if (wanted & PARTS_TOKENIZER)
+    if (wanted & MODEL_FILES_TOKENIZER)
         TRY(gguf_tokenizer(&p->tok, &g));
-    if (wanted & PARTS_MODEL)
+    if (wanted & MODEL_FILES_MODEL)
         TRY(weights_from_gguf(&p->weights, &g, path, s));
 out:
     source_unref(&src);
@@ -59,13 +59,14 @@ out:
     return err;
 }
 
-enum err parts_open(struct parts *p, const char *path, enum parts_wanted wanted, struct strm *s)
+enum err model_files_open(struct model_files *p, const char *path, enum model_files_wanted wanted,
+                          struct strm *s)
 {
     struct str downloaded = { 0 };
     struct stat st;
     enum err err = ERR_OK;
 
-    *p = (struct parts){ .tok = NULL };
+    *p = (struct model_files){ .tok = NULL };
     if (stat(path, &st) != 0) {
         if (hub_is_name(path))
             TRY(hub_find(&downloaded, path));
@@ -81,7 +82,7 @@ out:
     return err;
 }
 
-void parts_fini(struct parts *p)
+void model_files_fini(struct model_files *p)
 {
     tok_destroy(&p->tok);
     weights_destroy(&p->weights);

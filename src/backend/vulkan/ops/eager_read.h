@@ -4,5 +4,5 @@
 
 #include "backend/backend.h"
 
-/* be->read_ahead. */
-enum err vk_read_ahead(struct buf **out, struct strm *s, struct buf *src, struct span want);
+/* be->eager_read. */
+enum err vk_eager_read(struct buf **out, struct strm *s, struct buf *src, struct span want);
