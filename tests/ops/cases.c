@@ -502,11 +502,15 @@ static void test_rows(void **state)
     assert_int_equal(run.failed, 0);
 }
 
-/* Ops that several processes take part in (tests/dist), and gradients that are ops
- * (ops_fast_vjp_vk): no public function makes one by itself. */
+/* Ops that several processes take part in (tests/dist), gradients that are ops (ops_fast_vjp_vk),
+ * sizes that are read in shapeless files (api_export): no public function makes one by itself. And
+ * kernels of callers (ops_kernel_vk), who say what they compute. */
 static bool has_other_tests(enum op_id op)
 {
+    if (op == OP_NUMBER_OF_ELEMENTS || op == OP_BROADCAST_AXES)
+        return true;
     switch (op_table[op].family) {
+    case OP_FAMILY_VULKAN_KERNEL:
     case OP_FAMILY_DIST:
     case OP_FAMILY_NORM_VJP:
     case OP_FAMILY_SDPA_VJP:
