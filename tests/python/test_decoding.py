@@ -170,8 +170,8 @@ def resident():
 
 
 def active_at_rest():
-    """Active memory when work that nobody waits for has ended, too: waits for other work, which lets go
-    of what has completed meanwhile, until two readings agree."""
+    """Active memory when work that nobody waits for has ended, too: waits for other work, which
+    lets go of what has completed meanwhile, until two readings agree."""
     before, now = None, mx.get_active_memory()
     while before != now:
         time.sleep(0.05)
