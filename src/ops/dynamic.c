@@ -14,7 +14,7 @@ static bool without(struct shp *out, const struct arr *a, const struct axes_para
 
     out->ndim = 0;
     for (int i = 0; i < a->ndim; i++)
-        if (next < p->n && p->axis[next] + a->ndim == i)
+        if (next < p->n && p->axis[next] == i - a->ndim)
             next++;
         else
             out->d[out->ndim++] = a->shape[i];
