@@ -41,7 +41,8 @@ MUST_CHECK enum err mlxfn_read(struct mlxfn **out, struct source *src);
 void mlxfn_destroy(struct mlxfn **f);
 
 /* Nodes of the trace on inputs that have the dtypes and numbers of dimensions of its own, and, but
- * for a shapeless function, their sizes; out has room for what the trace gives. */
+ * for a shapeless function, their sizes; out has room for what the trace gives. ERR_ARG where the
+ * file does not say what becomes of other sizes (mlxfn_sizes.c). */
 MUST_CHECK enum err mlxfn_apply(struct arr **out, const struct mlxfn *f,
                                 const struct mlxfn_trace *t, struct arrs in);
 

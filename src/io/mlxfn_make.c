@@ -104,9 +104,14 @@ enum err make_broadcast(struct prim_call *c)
 
     if (c->n_in == 0)
         return unfit(c);
-    if (c->n_in == 1)
+    if (c->n_in == 1 && !c->was)
         return make_node(c);
     arr_shape(&shape, c->in[0]);
+    if (c->n_in == 1) {
+        other = (struct shp){ .ndim = c->params->shape.n };
+        memcpy(other.d, c->params->shape.shape, (size_t)other.ndim * sizeof other.d[0]);
+        TRY(shp_broadcast(&shape, &shape, &other, "broadcast_shapes"));
+    }
     for (size_t i = 1; i < c->n_in; i++) {
         arr_shape(&other, c->in[i]);
         TRY(shp_broadcast(&shape, &shape, &other, "broadcast_shapes"));

@@ -100,7 +100,8 @@ struct prim_call {
     struct op_state *state; /* of rows that have one, borrowed */
     struct arr *const *in;
     size_t n_in;
-    const struct out_desc *made; /* what the file says */
+    const struct shp *const *was; /* sizes that the inputs had; NULL: they have them */
+    const struct out_desc *made;  /* what the file says */
     size_t n_made;
     struct strm *strm;
     struct arr **result;
@@ -125,6 +126,10 @@ MAKE(sized);
 MAKE(slice);
 MAKE(slice_update);
 MAKE(unflatten);
+
+/* Sizes among the params of inputs that have others than in the file (was). ERR_ARG where they
+ * cannot be known. */
+MUST_CHECK enum err prim_follow(struct prim_call *c);
 
 /* ---- writing ---- */
 

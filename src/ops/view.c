@@ -38,7 +38,7 @@ static enum err read_shape(struct shp *out, struct ints shape, int64_t size, con
         known *= out->d[infer];
     }
     if (known != size)
-        return err_set(ERR_ARG, "[%s] Cannot reshape %lld elements into shape %s.", op,
+        return err_set(ERR_ARG, "[%s] Cannot reshape array of size %lld into shape %s.", op,
                        (long long)size, shp_text(out));
     return ERR_OK;
 }

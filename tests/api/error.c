@@ -55,7 +55,8 @@ static void test_message(void **state)
     assert_true(strncmp(errors.text, "[mlx_add] Empty array handle b. at ops.c:", 41) == 0);
     assert_string_equal(mlx_last_error(), "[mlx_add] Empty array handle b.");
     assert_fails(mlx_reshape(&b, b, (int[]){ 3 }, 1, s));
-    assert_non_null(strstr(errors.text, "[reshape] Cannot reshape 1 elements into shape (3). at "));
+    assert_non_null(
+        strstr(errors.text, "[reshape] Cannot reshape array of size 1 into shape (3). at "));
     mlx_array_free(b);
 }
 

@@ -231,6 +231,43 @@ static void test_sizes_of_shapeless(void **state)
     unlink(FILE_NAME);
 }
 
+/* x[1:] */
+static int tail(mlx_vector_array *res, const mlx_vector_array in)
+{
+    mlx_array x = first_of(in);
+    int size = mlx_array_dim(x, 0), begin = 1, step = 1;
+    int failed = mlx_slice(&x, x, &begin, 1, &size, 1, &step, 1, s);
+
+    *res = mlx_vector_array_new_value(x);
+    mlx_array_free(x);
+    return failed;
+}
+
+/* The file does not say whether 3 is the end of what was given or a number of the function's. */
+static void test_slices_of_shapeless(void **state)
+{
+    mlx_array x = vector_of((float[]){ 1, 2, 3 }, 3), y = vector_of((float[]){ 1, 2, 3, 4 }, 4);
+    mlx_closure f = mlx_closure_new_func(tail);
+    mlx_vector_array in = list_of(x, none), other = list_of(y, none);
+    mlx_vector_array out = mlx_vector_array_new();
+
+    (void)state;
+    assert_ok(mlx_export_function(FILE_NAME, f, in, true));
+    mlx_imported_function g = mlx_imported_function_new(FILE_NAME);
+    assert_gives(g, in, (float[]){ 2, 3 }, 2);
+    assert_fails(mlx_imported_function_apply(&out, g, other));
+    assert_non_null(strstr(mlx_last_error(), "[Primitive::output_shapes] Slice cannot infer output "
+                                             "shapes."));
+    mlx_imported_function_free(g);
+    mlx_vector_array_free(in);
+    mlx_vector_array_free(other);
+    mlx_vector_array_free(out);
+    mlx_closure_free(f);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    unlink(FILE_NAME);
+}
+
 /* ---- what ext.h adds ---- */
 
 static void test_text_of_a_file(void **state)
@@ -412,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_signatures),
         cmocka_unit_test(test_sizes_of_shapeless),
+        cmocka_unit_test(test_slices_of_shapeless),
         cmocka_unit_test(test_text_of_a_file),
         cmocka_unit_test(test_products_of_shapeless),
         cmocka_unit_test(test_errors),

@@ -74,6 +74,12 @@ def mean_and_variance(x):
     return mx.mean(x, axis=0), mx.var(x), mx.std(x, axis=-1, ddof=1)
 
 
+def updated(x, y):
+    x = x + 0
+    x[:, 1:] = y
+    return x
+
+
 def gradient(x, y):
     return mx.grad(lambda x, y: mx.square(x - y).mean(), argnums=(0, 1))(x, y)
 
@@ -96,6 +102,15 @@ def gradient(x, y):
         (gradient, [(3, 4), (4,)], [(2, 8), (8,)]),
         (mx.vmap(lambda x, y: x * y, in_axes=(1, None)), [(3, 4), (3,)], [(5, 2), (5,)]),
         (mx.vmap(lambda x, y: mx.mean(x @ y)), [(2, 3, 4), (2, 4)], [(2, 5, 6), (2, 6)]),
+        (lambda x: x[1], [(2, 3)], [(5, 8)]),
+        (lambda x: mx.take(x, mx.array([1, 0]), axis=0), [(2, 3)], [(4, 8)]),
+        (lambda x: mx.take(x, mx.array([1, 0]), axis=1), [(2, 3)], [(4, 8)]),
+        (updated, [(2, 3), (2, 2)], [(5, 8), (5, 7)]),
+        (lambda x, y: x.at[mx.array([1, 0])].add(y), [(2, 3), (3,)], [(4, 3), (3,)]),
+        (lambda x: mx.split(x, 2, axis=1)[1], [(2, 4)], [(5, 4)]),
+        (lambda x: mx.pad(x, ((0, 0), (1, 2))), [(2, 3)], [(3, 8)]),
+        (lambda x: mx.fft.rfft(x).abs(), [(2, 4)], [(5, 4)]),
+        (lambda x: mx.hadamard_transform(x), [(2, 4)], [(5, 4)]),
     ],
 )
 def test_shapeless_export_of_sizes_that_follow(f, shapes, others, device, tmp_path):
@@ -111,6 +126,45 @@ def test_shapeless_export_of_sizes_that_follow(f, shapes, others, device, tmp_pa
         for a, b in zip(exported(*arrays(sizes)), wanted, strict=True):
             assert a.shape == b.shape and a.dtype == b.dtype
             np.testing.assert_allclose(np.array(a), np.array(b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "f, shape, other, op",
+    [
+        (lambda x: x[:, 1:], (2, 3), (2, 8), "Slice"),
+        (lambda x: x[:, 1:], (2, 3), (5, 3), "Slice"),
+        (lambda x: x[:, ::-1], (2, 3), (2, 8), "Slice"),
+        (lambda x: mx.grad(lambda x: x[:, 1:].sum())(x), (2, 3), (2, 8), "Slice"),
+        (lambda x: mx.split(x, 2, axis=1)[1], (2, 4), (2, 8), "Split"),
+        (lambda x: x.at[:, 1:].add(1.0), (2, 3), (2, 8), "SliceUpdate Sum"),
+        (lambda x: updated(x, mx.array(1.0)), (2, 3), (2, 8), "SliceUpdate"),
+        (lambda x: x.at[mx.array([0, 1])].add(1.0), (2, 3), (2, 8), "Scatter Sum"),
+        (lambda x: x.at[mx.array([0, 1])].maximum(1.0), (2, 3), (2, 8), "Scatter Max"),
+        (lambda x: mx.as_strided(x, (2, 2), (1, 1), 0), (2, 3), (2, 8), "AsStrided"),
+        (lambda x: mx.fft.fft(x, n=4), (2, 4), (2, 8), "FFT"),
+        (lambda x: mx.hadamard_transform(x), (2, 4), (2, 8), "Hadamard"),
+        (lambda x: x * mx.random.uniform(shape=x.shape), (1, 4), (2, 4), "RandomBits"),
+    ],
+)
+def test_shapeless_export_of_sizes_that_do_not_follow(f, shape, other, op, tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    mx.random.seed(1)
+    mx.export_function(path, f, mx.ones(shape), shapeless=True)
+    exported = mx.import_function(path)
+    assert exported(mx.ones(shape))[0].shape == f(mx.ones(shape)).shape
+    with pytest.raises(ValueError) as e:
+        exported(mx.ones(other))
+    assert f"[Primitive::output_shapes] {op} cannot infer output shapes." in str(e.value)
+
+
+def test_shapeless_export_of_sizes_that_do_not_fit(tmp_path):
+    path, x = str(tmp_path / "f.mlxfn"), mx.ones((2, 3))
+    mx.export_function(path, lambda x: mx.broadcast_to(x, (4, 2, 3)), x, shapeless=True)
+    with pytest.raises(ValueError, match=r"Shapes \(2,8\) and \(4,2,3\) cannot be broadcast"):
+        mx.import_function(path)(mx.ones((2, 8)))
+    mx.export_function(path, lambda x: x.reshape(3, 2), x, shapeless=True)
+    with pytest.raises(ValueError, match=r"Cannot reshape array of size 16 into shape \(3,2\)"):
+        mx.import_function(path)(mx.ones((2, 8)))
 
 
 @pytest.mark.parametrize(
