@@ -303,8 +303,37 @@ static void test_failure_of_one(void **state)
     mlx_array a = mlx_array_new_data(v, (int[]){ 300, 2, 2 }, 3, MLX_FLOAT32);
     assert_ok(mlx_linalg_inv(&res, a, s));
     assert_refused(mlx_array_eval(res), "LU factorization failed with error code 2");
+    const float *x = mlx_array_data_float32(res); /* told: it may be read, but is no number */
+    assert_non_null(x);
+    for (int i = 0; i < 300; i++)
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(isnan(x[4 * i + k]) != 0, i == 250);
     mlx_array_free(a);
     mlx_array_free(res);
+}
+
+/* Values, vectors and what is computed of them. */
+static void test_what_failed_is_no_number(void **state)
+{
+    mlx_array a = MATRIX(2, 2, NAN, 1, 1, 2), values = mlx_array_new(), vectors = mlx_array_new();
+    mlx_array sum = mlx_array_new();
+    float v;
+
+    (void)state;
+    assert_ok(mlx_linalg_eig(&values, &vectors, a, s));
+    assert_ok(mlx_abs(&sum, vectors, s));
+    assert_ok(mlx_sum(&sum, sum, false, s));
+    assert_refused(mlx_array_eval(sum), "Eigenvalue decomposition failed with error code");
+    assert_ok(mlx_array_item_float32(&v, sum));
+    assert_true(isnan(v));
+    assert_ok(mlx_abs(&sum, values, s));
+    assert_ok(mlx_max(&sum, sum, false, s));
+    assert_ok(mlx_array_item_float32(&v, sum));
+    assert_true(isnan(v));
+    mlx_array_free(a);
+    mlx_array_free(values);
+    mlx_array_free(vectors);
+    mlx_array_free(sum);
 }
 
 /* ---- gradients ---- */
@@ -416,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_norms_and_cross_products),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_failure_of_one),
+        cmocka_unit_test(test_what_failed_is_no_number),
         cmocka_unit_test(test_gradients),
     };
 

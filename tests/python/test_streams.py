@@ -379,3 +379,22 @@ def test_interrupts_at_any_time(device):
     done = run(device, code)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True 2.0 (700, 700)\n", done.stdout + done.stderr
+
+
+# ---- work that failed ----
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_results_that_failed_are_never_numbers(is_async):
+    x = mx.linalg.inv(mx.zeros((2, 2)), stream=mx.cpu)
+    y = mx.add(x, 1, stream=mx.cpu)
+    with pytest.raises(RuntimeError, match="LU factorization failed"):
+        if is_async:
+            mx.async_eval(x, y)
+        x.tolist()
+    for a in (x, mx.multiply(x, 0, stream=mx.cpu), y):
+        try:
+            values = a.flatten(stream=mx.cpu).tolist()
+        except RuntimeError:
+            continue
+        assert all(v != v for v in values)

@@ -352,6 +352,16 @@ static void work_end(struct work *w)
     lapack_free(&w->c);
 }
 
+/* The failure is told once, and arrays may be read again: what was not computed is no number then,
+ * nor is what is made of it. Rows and pivots of LU are numbers of rows that are there. */
+static void leave_nan(const struct task *t, size_t begin, size_t end)
+{
+    for (int k = 0; k < MAX_OUT; k++)
+        if (t->out_bytes[k])
+            memset(t->out[k] + begin * t->out_bytes[k], t->op == OP_LUF && k > 0 ? 0 : 0xff,
+                   (end - begin) * t->out_bytes[k]);
+}
+
 static void run_range(void *arg, size_t begin, size_t end)
 {
     struct job *j = arg;
@@ -360,6 +370,7 @@ static void run_range(void *arg, size_t begin, size_t end)
 
     if (work_begin(&w) != ERR_OK) {
         atomic_store(&j->no_memory, true);
+        leave_nan(t, begin, end);
         end = begin;
     }
     for (size_t i = begin; i < end; i++) {
@@ -367,8 +378,10 @@ static void run_range(void *arg, size_t begin, size_t end)
             w.out[k] = t->out_bytes[k] ? t->out[k] + i * t->out_bytes[k] : NULL;
         int64_t offset = nest_offset(&t->batch, 0, i) * (int64_t)w.item;
         blasint info = kinds[t->op].run(&w, offset ? j->in + offset : j->in); /* NULL: empty */
-        if (info)
+        if (info) {
             atomic_store(&j->info, info);
+            leave_nan(t, i, i + 1);
+        }
     }
     work_end(&w);
 }
@@ -380,8 +393,10 @@ static enum err run_task(void *payload)
     struct job j = { .t = t };
     enum err err = cpu_src_host(&j.in, &t->in);
 
-    if (err)
+    if (err) {
+        leave_nan(t, 0, t->n);
         return err;
+    }
     cpu_use_blas();
     if (elements > SMALL_MATRIX)
         run_range(&j, 0, t->n);
