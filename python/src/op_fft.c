@@ -1,4 +1,4 @@
-/* Functions by hand: Fourier transforms. All have a, sizes, axes, norm, stream. */
+/* Functions by hand: Fourier transforms. Most have a, sizes, axes, norm, stream. */
 #include "args.h"
 #include "hand.h"
 
@@ -9,12 +9,12 @@ typedef int (*shift_fn)(mlx_array *, const mlx_array, const int *, size_t, const
 
 enum { AXES_MAX = 64 };
 
-static bool norm_from(const struct frame *f, mlx_fft_norm *norm)
+static bool norm_from(const struct frame *f, int i, mlx_fft_norm *norm)
 {
     static const char *const names[] = { "backward", "ortho", "forward" };
 
     for (int k = 0; k < 3; k++)
-        if (strcmp(f->v[3].text, names[k]) == 0) {
+        if (strcmp(f->v[i].text, names[k]) == 0) {
             *norm = (mlx_fft_norm)k;
             return true;
         }
@@ -41,7 +41,7 @@ static PyObject *along_axis(struct frame *f, axis_fn call, bool doubled)
     int axis = f->v[2].i;
     mlx_fft_norm norm;
 
-    if (!norm_from(f, &norm))
+    if (!norm_from(f, 3, &norm))
         return NULL;
     int n = f->given[1] ? f->v[1].i : own_size(a, axis, doubled);
     FRAME_RETURN(f, call(&f->out, a, n, axis, norm, f->v[4].stream));
@@ -76,7 +76,7 @@ static PyObject *along_axes(struct frame *f, axes_fn call, bool doubled)
     int all[AXES_MAX], own[AXES_MAX];
     mlx_fft_norm norm;
 
-    if (!norm_from(f, &norm) || !axes_from(f, &axes, all))
+    if (!norm_from(f, 3, &norm) || !axes_from(f, &axes, all))
         return NULL;
     if (!f->given[1]) {
         for (size_t i = 0; i < axes.n; i++)
@@ -149,4 +149,35 @@ PyObject *hand_fft_fftshift(struct frame *f)
 PyObject *hand_fft_ifftshift(struct frame *f)
 {
     return shift(f, mlx_fft_ifftshift);
+}
+
+/* ---- of pieces ---- */
+
+static mlx_optional_int int_of(const struct frame *f, int i)
+{
+    return (mlx_optional_int){ .value = f->v[i].i, .has_value = f->given[i] };
+}
+
+PyObject *hand_fft_stft(struct frame *f)
+{
+    const bool *onesided = f->given[8] ? &f->v[8].b : NULL;
+    mlx_fft_norm norm;
+
+    if (!norm_from(f, 7, &norm))
+        return NULL;
+    FRAME_RETURN(f, mlx_fft_stft(&f->out, f->v[0].array, f->v[1].i, int_of(f, 2), int_of(f, 3),
+                                 f->v[4].array, f->v[5].b, f->v[6].text, norm, onesided,
+                                 f->v[9].stream));
+}
+
+PyObject *hand_fft_istft(struct frame *f)
+{
+    const bool *onesided = f->given[7] ? &f->v[7].b : NULL;
+    mlx_fft_norm norm;
+
+    if (!norm_from(f, 6, &norm))
+        return NULL;
+    FRAME_RETURN(f, mlx_fft_istft(&f->out, f->v[0].array, int_of(f, 1), int_of(f, 2), int_of(f, 3),
+                                  f->v[4].array, f->v[5].b, norm, onesided, int_of(f, 8),
+                                  f->v[9].stream));
 }

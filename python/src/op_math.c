@@ -91,6 +91,44 @@ PyObject *hand_logcumsumexp(struct frame *f)
     return scan(f, mlx_logcumsumexp);
 }
 
+/* A number is weak beside a, an array stays; *fill is empty without one. */
+static bool fill_from(struct frame *f, mlx_array *fill)
+{
+    PyObject *o = f->slot[5];
+    mlx_array_place *room;
+
+    *fill = (mlx_array){ NULL };
+    if (!f->given[5])
+        return true;
+    if (is_array(o) || is_number(o)) {
+        room = (mlx_array_place *)frame_temp(f).ctx;
+        return room && create_operand(fill, room, o, WANT(mlx_array_dtype(f->v[0].array)));
+    }
+    PyErr_Format(PyExc_ValueError, "[unique] fill_value must be a number or an array, not %s.",
+                 error_type_name(o));
+    return false;
+}
+
+PyObject *hand_unique(struct frame *f)
+{
+    mlx_vector_array vec = { NULL };
+    mlx_array fill;
+    PyObject *res = NULL;
+
+    if (!fill_from(f, &fill))
+        return NULL;
+    if (error_check(mlx_unique(&vec, f->v[0].array, f->v[1].i, f->v[2].b, f->v[3].b, f->v[4].b,
+                               fill, f->v[6].stream)))
+        res = array_tuple(vec);
+    mlx_vector_array_free(vec);
+    if (res && PyTuple_Size(res) == 1) {
+        PyObject *values = Py_NewRef(PyTuple_GetItem(res, 0));
+        Py_DECREF(res);
+        return values;
+    }
+    return res;
+}
+
 PyObject *hand_trace(struct frame *f)
 {
     mlx_array a = f->v[0].array;

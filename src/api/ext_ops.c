@@ -110,6 +110,22 @@ int mlx_searchsorted(mlx_array *res, const mlx_array sorted_sequence, const mlx_
 
 /* ---- lists ---- */
 
+int mlx_unique(mlx_vector_array *res, const mlx_array a, int size, bool return_index,
+               bool return_inverse, bool return_counts, const mlx_array fill_value,
+               const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, a, "a"), *outs[4] = { NULL };
+    struct ops_unique u = { size, return_index, return_inverse, return_counts,
+                            call_arr_opt(&c, fill_value) };
+
+    if (call_ok(&c))
+        c.err = ops_unique(outs, x, &u, c.strm);
+    if (call_ok(&c))
+        c.err = box_set_vec(res, outs, 1 + return_index + return_inverse + return_counts);
+    return CALL_END(&c);
+}
+
 int mlx_unstack_axis(mlx_vector_array *res, const mlx_array a, int axis, const mlx_stream s)
 {
     struct call c = CALL_OP(res, s);

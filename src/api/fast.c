@@ -61,6 +61,17 @@ int mlx_fast_rope_dynamic(mlx_array *res, const mlx_array x, int dims, bool trad
     return CALL_END_ARR(&c, res);
 }
 
+int mlx_fast_cross_entropy(mlx_array *res, const mlx_array logits, const mlx_array targets,
+                           const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *x = call_arr(&c, logits, "logits"), *at = call_arr(&c, targets, "targets");
+
+    if (call_ok(&c))
+        c.err = ops_cross_entropy(&c.out, x, at, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
 int mlx_fast_scaled_dot_product_attention(mlx_array *res, const mlx_array queries,
                                           const mlx_array keys, const mlx_array values, float scale,
                                           const char *mask_mode, const mlx_array mask_arr,

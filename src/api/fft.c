@@ -74,3 +74,49 @@ SHIFT(ifftshift, true)
     }
 FREQ(fftfreq, false)
 FREQ(rfftfreq, true)
+
+static const int *optional(const mlx_optional_int *v)
+{
+    return v->has_value ? &v->value : NULL;
+}
+
+int mlx_fft_stft(mlx_array *res, const mlx_array x, int n_fft, mlx_optional_int hop_length,
+                 mlx_optional_int win_length, const mlx_array window, bool center,
+                 const char *pad_mode, mlx_fft_norm norm, const bool *onesided, const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *a = call_arr(&c, x, "x");
+    struct ops_stft v = { .n_fft = &n_fft,
+                          .hop = optional(&hop_length),
+                          .win = optional(&win_length),
+                          .window = call_arr_opt(&c, window),
+                          .center = center,
+                          .pad_mode = call_ptr(&c, pad_mode, "pad_mode"),
+                          .norm = (enum ops_fft_norm)norm,
+                          .onesided = onesided };
+
+    if (call_ok(&c))
+        c.err = ops_stft(&c.out, a, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}
+
+int mlx_fft_istft(mlx_array *res, const mlx_array stft_matrix, mlx_optional_int n_fft,
+                  mlx_optional_int hop_length, mlx_optional_int win_length, const mlx_array window,
+                  bool center, mlx_fft_norm norm, const bool *onesided, mlx_optional_int length,
+                  const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *a = call_arr(&c, stft_matrix, "stft_matrix");
+    struct ops_stft v = { .n_fft = optional(&n_fft),
+                          .hop = optional(&hop_length),
+                          .win = optional(&win_length),
+                          .window = call_arr_opt(&c, window),
+                          .center = center,
+                          .norm = (enum ops_fft_norm)norm,
+                          .onesided = onesided,
+                          .length = optional(&length) };
+
+    if (call_ok(&c))
+        c.err = ops_istft(&c.out, a, &v, c.strm);
+    return CALL_END_ARR(&c, res);
+}

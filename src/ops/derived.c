@@ -37,6 +37,51 @@ out:
     return err;
 }
 
+static enum err check_cross_entropy(const struct arr *logits, const struct arr *targets)
+{
+    struct shp shape, of;
+
+    arr_shape(&shape, targets);
+    arr_shape(&of, logits);
+    if (!logits->ndim)
+        return err_set(ERR_ARG, "[cross_entropy] logits must have at least one dimension.");
+    if (!dt_is_float(dtype_of(logits)))
+        return err_set(ERR_ARG, "[cross_entropy] logits must be of a floating type but are %s.",
+                       dt_name(dtype_of(logits)));
+    if (!dt_is_integer(dtype_of(targets)) || targets->dtype == DT_BOOL)
+        return err_set(ERR_ARG, "[cross_entropy] targets must be integers but are %s.",
+                       dt_name(dtype_of(targets)));
+    if (targets->ndim != logits->ndim - 1 ||
+        !shp_same_dims(targets->shape, logits->shape, targets->ndim))
+        return err_set(ERR_ARG,
+                       "[cross_entropy] targets of shape %s do not fit logits of shape %s, all but "
+                       "the last axis of which they should have.",
+                       shp_text(&shape), shp_text(&of));
+    return ERR_OK;
+}
+
+enum err ops_cross_entropy(struct arr **out, struct arr *logits, struct arr *targets,
+                           struct strm *s)
+{
+    const struct ints last = { (int32_t[]){ -1 }, 1 };
+    struct arr *x = NULL, *sum = NULL, *at = NULL;
+    enum err err;
+
+    TRY(check_cross_entropy(logits, targets));
+    TRY(ops_astype(&x, logits, dt_promote(dtype_of(logits), DT_FLOAT32), s));
+    TRY(ops_logsumexp(&sum, x, &(struct ops_axes){ last, false }, s));
+    TRY(ops_expand_dims(&at, targets, last, s));
+    STEP(at, ops_take_along_axis(&next, x, at, -1, s));
+    STEP(at, ops_squeeze(&next, at, last, s));
+    STEP(x, ops_binary(&next, OP_SUBTRACT, sum, at, s));
+    err = ops_astype(out, x, DT_FLOAT32, s);
+out:
+    arr_unref(&x);
+    arr_unref(&sum);
+    arr_unref(&at);
+    return err;
+}
+
 /* ---- along an axis ---- */
 
 enum err ops_diff(struct arr **out, struct arr *a, int n, int axis, struct strm *s)

@@ -507,6 +507,23 @@ struct ops_fft {
 };
 MUST_CHECK enum err ops_fft(struct arr **out, struct arr *a, const struct ops_fft *v,
                             struct strm *s);
+/* The spectra of pieces that overlap. */
+struct ops_stft {
+    const int32_t *n_fft;     /* how long pieces are; NULL, of the inverse only: as they are */
+    const int32_t *hop, *win; /* from one to the next, of the window; NULL: n_fft / 4, n_fft */
+    struct arr *window;       /* a vector, or NULL for ones */
+    bool center;              /* piece i is around i * hop instead of behind it */
+    const char *pad_mode;     /* what is beyond the ends then; not of the inverse */
+    enum ops_fft_norm norm;
+    const bool *onesided;  /* NULL: of what is not complex; of the inverse true */
+    const int32_t *length; /* of the result of the inverse; NULL: what there is */
+};
+/* Along the last axis, which becomes frequencies and pieces. */
+MUST_CHECK enum err ops_stft(struct arr **out, struct arr *a, const struct ops_stft *v,
+                             struct strm *s);
+/* Back: the sum of the pieces times the window over the sum of its squares. */
+MUST_CHECK enum err ops_istft(struct arr **out, struct arr *a, const struct ops_stft *v,
+                              struct strm *s);
 /* Frequency 0 to the middle, or back to the front. */
 MUST_CHECK enum err ops_fftshift(struct arr **out, struct arr *a, struct ints axes, bool inverse,
                                  struct strm *s);
@@ -622,6 +639,20 @@ MUST_CHECK enum err ops_unstack(struct arr **parts, struct arr *a, int axis, str
 /* Where values belong in a sorted vector: in front of equal ones, or behind them (side "right"). */
 MUST_CHECK enum err ops_searchsorted(struct arr **out, struct arr *sorted, struct arr *values,
                                      const char *side, struct strm *s);
+
+/* The size first different elements in order, flattened, behind them fill or, with NULL, the first
+ * one. outs has room for 4: the elements, then what is wanted of where each of them stands first,
+ * the number of each element of a among them, and how often they occur. */
+struct ops_unique {
+    int size;
+    bool index, inverse, counts;
+    struct arr *fill;
+};
+MUST_CHECK enum err ops_unique(struct arr **outs, struct arr *a, const struct ops_unique *u,
+                               struct strm *s);
+/* logsumexp(logits) - logits[targets] over the last axis, as float32. */
+MUST_CHECK enum err ops_cross_entropy(struct arr **out, struct arr *logits, struct arr *targets,
+                                      struct strm *s);
 
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */

@@ -97,6 +97,8 @@ KNOWN = [
     (r"hadamard_transform/.*/vjp", "value", "MLX does not transpose the factors of 20 and 28"),
     (r"linalg.norm/.*", "nan", "the least of no numbers"),
     (r"fft.irfft[2n]?/.*/jvp", "instead of", "MLX forgets that an odd size was asked for"),
+    (r"fft.istft/.*/jvp", "Cannot broadcast|cannot be broadcast", "the same, within istft"),
+    (r"fft.stft/.*", "must be used with row contiguous", "MLX reads pieces of rows alone"),
     (r"addmm/.*/vmap", "a result instead of ValueError", "MLX broadcasts no batch of c"),
     (r"argm(ax|in)/.*", "larger than max_size", "MLX keeps no dimension of a number"),
     (r"median/.*", "start_axis must be", "MLX has no median over no axes"),

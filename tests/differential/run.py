@@ -21,6 +21,7 @@ import sys
 
 import functions  # noqa: F401  rows are added by importing
 import functions_index  # noqa: F401
+import functions_newer  # noqa: F401
 import functions_other  # noqa: F401
 import functions_products  # noqa: F401
 from draw import Array, Draw, build

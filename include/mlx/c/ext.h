@@ -10,6 +10,7 @@
 #include "mlx/c/array.h"
 #include "mlx/c/closure.h"
 #include "mlx/c/export.h"
+#include "mlx/c/fft.h"
 #include "mlx/c/io_types.h"
 #include "mlx/c/map.h"
 #include "mlx/c/optional.h"
@@ -216,6 +217,37 @@ int mlx_count_nonzero_axes(mlx_array *res, const mlx_array a, const int *axes, s
  * "left") or behind them ("right"). NaN comes last. */
 int mlx_searchsorted(mlx_array *res, const mlx_array sorted_sequence, const mlx_array values,
                      const char *side, const mlx_stream s);
+
+/* The different elements of the flattened array in order, the least `size` of them, behind them
+ * fill_value, or the first one if that is empty. Then, if wanted, where each of them stands first,
+ * the number of each element of a among them, the last one at most, in the shape of a (both
+ * uint32), and how often they occur (int32, 0 for what was filled in). NaN differs from NaN. Does
+ * not evaluate a. */
+int mlx_unique(mlx_vector_array *res, const mlx_array a, int size, bool return_index,
+               bool return_inverse, bool return_counts, const mlx_array fill_value,
+               const mlx_stream s);
+
+/* logsumexp(logits) - logits[targets] over the last axis, which targets, integers in the shape of
+ * the other axes, are positions in. Computed in float32 and more precise floats, given as float32.
+ */
+int mlx_fast_cross_entropy(mlx_array *res, const mlx_array logits, const mlx_array targets,
+                           const mlx_stream s);
+
+/* Fourier transforms of pieces along the last axis of x, which becomes two: frequencies and pieces.
+ * A piece is n_fft numbers times the window, hop_length (n_fft / 4) behind the one before. window:
+ * a vector, which is put in the middle of n_fft zeros; empty: win_length (n_fft) ones. center: what
+ * mlx_pad with pad_mode makes of x is transformed, n_fft / 2 more at both ends. onesided: only the
+ * frequencies that real numbers need; by default unless x is complex. */
+int mlx_fft_stft(mlx_array *res, const mlx_array x, int n_fft, mlx_optional_int hop_length,
+                 mlx_optional_int win_length, const mlx_array window, bool center,
+                 const char *pad_mode, mlx_fft_norm norm, const bool *onesided, const mlx_stream s);
+/* What undoes that: the sum of all pieces times the window over the sum of its squares. By default
+ * n_fft is what the frequencies are of, onesided true, and length, of the last axis of the result,
+ * what there is; what lacks is 0. */
+int mlx_fft_istft(mlx_array *res, const mlx_array stft_matrix, mlx_optional_int n_fft,
+                  mlx_optional_int hop_length, mlx_optional_int win_length, const mlx_array window,
+                  bool center, mlx_fft_norm norm, const bool *onesided, mlx_optional_int length,
+                  const mlx_stream s);
 
 /* ---- with more parameters than in mlx-c ---- */
 
