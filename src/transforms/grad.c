@@ -173,6 +173,19 @@ static bool has_value(const struct pass *p, const struct walk_step *s)
     return false;
 }
 
+/* A rule may make nodes on outputs, of which some may be held by nobody. */
+static void pin_siblings(struct node *n)
+{
+    if (n->n_out > 1)
+        node_pin(n);
+}
+
+static void unpin_siblings(struct node *n)
+{
+    if (n->n_out > 1)
+        node_unpin(n);
+}
+
 /* The cotangents of a node become those of its inputs. */
 static enum err vjp_step(struct pass *p, const struct walk_step *s)
 {
@@ -186,12 +199,14 @@ static enum err vjp_step(struct pass *p, const struct walk_step *s)
         return no_rule(n, "vjp");
     TRY(vjp_lists(&l, &scratch, p, n));
     tracing_retain(true);
+    pin_siblings(n);
     err = rule(&(struct vjp_call){ .f = apply_of(n),
                                    .out = l.out,
                                    .cotan = &p->value[s->first],
                                    .wanted = l.wanted,
                                    .n_wanted = l.n_wanted,
                                    .result = l.result });
+    unpin_siblings(n);
     tracing_retain(false);
     for (size_t i = 0; i < l.n_wanted && !err; i++)
         if (l.result[i]) {
@@ -378,8 +393,10 @@ static enum err jvp_step(struct pass *p, const struct walk_step *s)
         size_t at = walk_number(&p->walk, n->in[i]);
         tan[i] = at == WALK_NONE ? NULL : p->value[at];
     }
+    pin_siblings(n);
     err = rule ? rule(&(struct jvp_call){ apply_of(n), out, tan, &p->value[s->first] })
                : no_rule(n, "jvp");
+    unpin_siblings(n);
 out:
     arena_fini(&scratch);
     return err;

@@ -108,6 +108,7 @@ def gradient(x, y):
         (updated, [(2, 3), (2, 2)], [(5, 8), (5, 7)]),
         (lambda x, y: x.at[mx.array([1, 0])].add(y), [(2, 3), (3,)], [(4, 3), (3,)]),
         (lambda x: mx.split(x, 2, axis=1)[1], [(2, 4)], [(5, 4)]),
+        (mx.grad(lambda x: mx.square(mx.split(x, 2, axis=1)[1]).sum()), [(2, 4)], [(5, 4)]),
         (lambda x: mx.pad(x, ((0, 0), (1, 2))), [(2, 3)], [(3, 8)]),
         (lambda x: mx.fft.rfft(x).abs(), [(2, 4)], [(5, 4)]),
         (lambda x: mx.hadamard_transform(x), [(2, 4)], [(5, 4)]),
