@@ -6,14 +6,22 @@
 
 /* ---- evaluation ---- */
 
-static PyObject *evaluate(struct frame *f, int (*run)(const mlx_vector_array))
+/* The arrays of all arguments. */
+static bool append_all(mlx_vector_array vec, const struct frame *f)
 {
-    mlx_vector_array vec = mlx_vector_array_new();
     bool ok = true;
-    int rc = 0;
 
     for (Py_ssize_t k = 0; ok && k < f->n_rest; k++)
         ok = tree_append(vec, f->rest[k], false);
+    return ok;
+}
+
+static PyObject *evaluate(struct frame *f, int (*run)(const mlx_vector_array))
+{
+    mlx_vector_array vec = mlx_vector_array_new();
+    bool ok = append_all(vec, f);
+    int rc = 0;
+
     if (ok) {
         Py_BEGIN_ALLOW_THREADS
         rc = run(vec);
@@ -32,6 +40,16 @@ PyObject *hand_eval(struct frame *f)
 PyObject *hand_async_eval(struct frame *f)
 {
     return evaluate(f, mlx_async_eval);
+}
+
+PyObject *hand_get_array_buffer_size(struct frame *f)
+{
+    mlx_vector_array vec = mlx_vector_array_new();
+    size_t size = 0;
+    bool ok = append_all(vec, f) && error_check(mlx_get_array_buffer_size(&size, vec));
+
+    mlx_vector_array_free(vec);
+    return ok ? PyLong_FromSize_t(size) : NULL;
 }
 
 /* ---- products with the Jacobian ---- */

@@ -10,10 +10,10 @@ NOT_DRAWN = {
         export_to_dot exporter grad import_function jvp value_and_grad vjp vmap""",
     "devices, streams and memory are the machine's": """
         clear_cache clear_streams default_device default_stream device_count device_info
-        get_active_memory get_cache_memory get_memory_limit get_peak_memory is_available new_stream
-        new_thread_local_stream new_thread_unsafe_stream reset_peak_memory set_cache_limit
-        set_default_device set_default_stream set_memory_limit set_wired_limit stream
-        synchronize""",
+        get_active_memory get_array_buffer_size get_cache_memory get_memory_limit
+        get_peak_memory is_available new_stream new_thread_local_stream new_thread_unsafe_stream
+        reset_peak_memory set_cache_limit set_default_device set_default_stream set_memory_limit
+        set_wired_limit stream synchronize""",
     "files and other packages: tests/python": """
         from_dlpack load save save_gguf save_safetensors savez savez_compressed""",
     "how arrays are printed: tests/python": "get_printoptions printoptions set_printoptions",

@@ -229,3 +229,20 @@ def test_stft_refuses_what_is_short():
     for shape in ((5,), (5, 0), (1, 3)):
         with pytest.raises(ValueError):
             mx.fft.istft(mx.zeros(shape, mx.complex64))
+
+
+# ---- sizes of buffers ----
+
+
+def test_get_array_buffer_size():
+    a, b = mx.zeros((1000,)), mx.zeros((3,), mx.uint8)
+    mx.eval(a, b)
+    part = a[10:20]
+    mx.eval(part)
+    size, small = mx.get_array_buffer_size(a), mx.get_array_buffer_size(b)
+    assert size >= 4000 and small >= 3
+    assert mx.get_array_buffer_size(a, part, [a]) == size
+    assert mx.get_array_buffer_size([a, {"b": (b, 1, "text")}], None) == size + small
+    assert mx.get_array_buffer_size() == mx.get_array_buffer_size(1, "text") == 0
+    with pytest.raises(ValueError, match="evaluated"):
+        mx.get_array_buffer_size(a, a + 1)

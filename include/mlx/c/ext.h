@@ -233,6 +233,11 @@ int mlx_unique(mlx_vector_array *res, const mlx_array a, int size, bool return_i
 int mlx_fast_cross_entropy(mlx_array *res, const mlx_array logits, const mlx_array targets,
                            const mlx_stream s);
 
+/* The bytes of the buffers that hold these arrays, each counted once and as large as it was
+ * allocated, which may be larger than the arrays. An array that has not been evaluated is an error.
+ */
+int mlx_get_array_buffer_size(size_t *res, const mlx_vector_array arrays);
+
 /* Fourier transforms of pieces along the last axis of x, which becomes two: frequencies and pieces.
  * A piece is n_fft numbers times the window, hop_length (n_fft / 4) behind the one before. window:
  * a vector, which is put in the middle of n_fft zeros; empty: win_length (n_fft) ones. center: what
