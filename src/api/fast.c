@@ -72,6 +72,28 @@ int mlx_fast_cross_entropy(mlx_array *res, const mlx_array logits, const mlx_arr
     return CALL_END_ARR(&c, res);
 }
 
+int mlx_fast_gated_delta_update(mlx_vector_array *res, const mlx_array q, const mlx_array k,
+                                const mlx_array v, const mlx_array gamma, const mlx_array beta,
+                                const mlx_array initial_state, const mlx_array mask,
+                                const mlx_stream s)
+{
+    struct call c = CALL_OP(res, s);
+    struct arr *outs[2] = { NULL };
+    struct ops_delta d = { .q = call_arr(&c, q, "q"),
+                           .k = call_arr(&c, k, "k"),
+                           .v = call_arr(&c, v, "v"),
+                           .gamma = call_arr(&c, gamma, "gamma"),
+                           .beta = call_arr(&c, beta, "beta"),
+                           .state = call_arr_opt(&c, initial_state),
+                           .mask = call_arr_opt(&c, mask) };
+
+    if (call_ok(&c))
+        c.err = ops_gated_delta(outs, &d, c.strm);
+    if (call_ok(&c))
+        c.err = box_set_vec(res, outs, 2);
+    return CALL_END(&c);
+}
+
 int mlx_fast_scaled_dot_product_attention(mlx_array *res, const mlx_array queries,
                                           const mlx_array keys, const mlx_array values, float scale,
                                           const char *mask_mode, const mlx_array mask_arr,

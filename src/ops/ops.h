@@ -654,6 +654,15 @@ MUST_CHECK enum err ops_unique(struct arr **outs, struct arr *a, const struct op
 MUST_CHECK enum err ops_cross_entropy(struct arr **out, struct arr *logits, struct arr *targets,
                                       struct strm *s);
 
+/* q, k: [batch, steps, heads, keys], v: [batch, steps, heads, values]; gamma and beta: a number for
+ * each head of v, of which those of q and k may be a divisor. outs: like v, and the memory, [batch,
+ * heads, values, keys]. */
+struct ops_delta {
+    struct arr *q, *k, *v, *gamma, *beta;
+    struct arr *state, *mask; /* may be NULL: memory before, [batch, steps] */
+};
+MUST_CHECK enum err ops_gated_delta(struct arr *outs[2], const struct ops_delta *v, struct strm *s);
+
 /* ---- random numbers (docs/runtime.md) ----
  * key NULL draws from the calling thread's sequence. */
 

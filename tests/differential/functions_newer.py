@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draw import REAL, Draw
+from draw import HALVES, REAL, Draw
 from table import row
 
 
@@ -10,6 +10,24 @@ from table import row
 def _(d: Draw):
     x = d.array(("float32", "float64"), (*d.shape(0, 2), d.between(1, 9)), special=0)
     return [x, d.indices(x.shape[:-1], x.shape[-1], d.pick(("int32", "uint32", "int64")))], {}
+
+
+@row("fast.gated_delta_update", batched=False)
+def _(d: Draw):
+    batch, steps = d.between(1, 2), d.pick((1, 3, 5, 70))
+    keys, values = d.pick(((1, 1), (2, 2), (2, 4), (1, 3), (2, 3)))
+    dtype = d.pick(HALVES)
+    wide = d.pick((4, 8, 32))
+    q, k = (d.array(dtype, (batch, steps, keys, wide), "small", 0) for _ in range(2))
+    v = d.array(dtype, (batch, steps, values, d.pick((4, 8))), "small", 0)
+    gamma, beta = (d.array(dtype, (batch, steps, values), "share", 0) for _ in range(2))
+    args = [q, k, v, gamma, beta]
+    if d.often(0.4):
+        shape = (batch, values, v.shape[-1], wide)
+        args.append(d.array(d.pick(("float32", dtype)), shape, "small", 0))
+        if d.often(0.5):
+            args.append(d.array("bool_", (batch, steps)))
+    return args, {}
 
 
 @row("unique", batched=False)

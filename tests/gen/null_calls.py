@@ -56,7 +56,9 @@ OPTIONAL = {("mlx_clip", "a_min"), ("mlx_clip", "a_max"), ("mlx_print_graph", "n
             ("mlx_gather_qmm", "biases"), ("mlx_gather_qmm", "lhs_indices"),
             ("mlx_gather_qmm", "rhs_indices"), ("mlx_gather_mm", "lhs_indices"),
             ("mlx_gather_mm", "rhs_indices"), ("mlx_custom_function", "fun_vjp"),
-            ("mlx_unique", "fill_value"), ("mlx_fft_stft", "window"),
+            ("mlx_unique", "fill_value"),
+            ("mlx_fast_gated_delta_update", "initial_state"),
+            ("mlx_fast_gated_delta_update", "mask"), ("mlx_fft_stft", "window"),
             ("mlx_fft_istft", "window"), ("mlx_fft_stft", "onesided"),
             ("mlx_fft_istft", "onesided"),
             ("mlx_custom_function", "fun_jvp"), ("mlx_custom_function", "fun_vmap")}

@@ -231,6 +231,73 @@ def test_stft_refuses_what_is_short():
             mx.fft.istft(mx.zeros(shape, mx.complex64))
 
 
+# ---- the gated delta rule ----
+
+
+def delta_rule(q, k, v, gamma, beta, state, mask=None):
+    times = v.shape[2] // q.shape[2]
+    q, k = np.repeat(q, times, 2), np.repeat(k, times, 2)
+    steps = []
+    for t in range(q.shape[1]):
+        now = state * gamma[:, t, :, None, None]
+        lack = (v[:, t] - (now * k[:, t, :, None]).sum(-1)) * beta[:, t, :, None]
+        now = now + lack[..., None] * k[:, t, :, None]
+        y = (now * q[:, t, :, None]).sum(-1)
+        if mask is not None:
+            here = mask[:, t, None, None]
+            now, y = np.where(here[..., None], now, state), np.where(here, y, 0)
+        state = now
+        steps.append(y)
+    return np.stack(steps, 1), state
+
+
+def delta_inputs(steps, heads, of_values, dtype):
+    r = np.random.default_rng(steps)
+    shapes = ((2, steps, heads, 8),) * 2 + ((2, steps, of_values, 4),)
+    arrays = [r.normal(size=s) / 2 for s in shapes]
+    arrays += [r.uniform(0, 1, (2, steps, of_values)) for _ in range(2)]
+    made = [mx.array(a.astype(np.float32)).astype(dtype) for a in arrays]
+    return made, [np.array(a.astype(mx.float32)) for a in made]
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+@pytest.mark.parametrize(("steps", "heads", "of_values"), [(1, 2, 2), (5, 2, 4), (20, 1, 3)])
+def test_gated_delta_update(dtype, steps, heads, of_values):
+    made, plain = delta_inputs(steps, heads, of_values, dtype)
+    tolerance = 1e-5 if dtype == mx.float32 else 1e-2
+    none = np.zeros((2, of_values, 4, 8), np.float32)
+    results = mx.fast.gated_delta_update(*made)
+    assert [x.dtype for x in results] == [dtype, mx.float32]
+    for got, want in zip(results, delta_rule(*plain, none)):
+        near(got.astype(mx.float32), want, tolerance)
+    state = np.random.default_rng(0).normal(size=none.shape).astype(np.float32)
+    mask = np.random.default_rng(1).uniform(size=(2, steps)) < 0.7
+    results = mx.fast.gated_delta_update(*made, mx.array(state), mx.array(mask))
+    for got, want in zip(results, delta_rule(*plain, state, mask)):
+        near(got.astype(mx.float32), want, tolerance)
+
+
+def test_gated_delta_update_has_gradients():
+    made, _ = delta_inputs(3, 2, 2, mx.float32)
+
+    def loss(v):
+        return mx.fast.gated_delta_update(*made[:2], v, *made[3:])[0].sum()
+
+    step = mx.zeros_like(made[2])
+    step[1, 0, 1, 2] = 1  # the results are linear in v
+    near(mx.grad(loss)(made[2])[1, 0, 1, 2], np.array(loss(step)), 1e-4)
+
+
+def test_gated_delta_update_refuses():
+    made, _ = delta_inputs(3, 2, 2, mx.float32)
+    for i in range(5):
+        for bad in (made[i][0], made[i][:, :2], made[i][:, :0])[:: 1 if i else 2]:
+            with pytest.raises(ValueError):
+                mx.fast.gated_delta_update(*made[:i], bad, *made[i + 1 :])
+    with pytest.raises(ValueError):
+        mx.fast.gated_delta_update(*made, None, mx.ones((2, 2)))
+
+
 # ---- sizes of buffers ----
 
 

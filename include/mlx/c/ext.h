@@ -233,6 +233,18 @@ int mlx_unique(mlx_vector_array *res, const mlx_array a, int size, bool return_i
 int mlx_fast_cross_entropy(mlx_array *res, const mlx_array logits, const mlx_array targets,
                            const mlx_stream s);
 
+/* The gated delta rule: a memory M of shape [values, keys] for each head, which is at each step
+ * M * gamma, and then what v lacks to M k, times beta, is added at k; the result is M q. q and k
+ * have the shape [batch, steps, heads, keys], v [batch, steps, heads, values], gamma and beta
+ * [batch, steps, heads]; heads of v may share those of q and k. initial_state, [batch, heads,
+ * values, keys], and mask, [batch, steps], may be empty: the memory before, zeros by default, and
+ * which steps count; others give 0. res: the results, like v, and the memory, in float32 at least.
+ */
+int mlx_fast_gated_delta_update(mlx_vector_array *res, const mlx_array q, const mlx_array k,
+                                const mlx_array v, const mlx_array gamma, const mlx_array beta,
+                                const mlx_array initial_state, const mlx_array mask,
+                                const mlx_stream s);
+
 /* The bytes of the buffers that hold these arrays, each counted once and as large as it was
  * allocated, which may be larger than the arrays. An array that has not been evaluated is an error.
  */
