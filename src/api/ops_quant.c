@@ -55,10 +55,12 @@ int mlx_quantized_matmul(mlx_array *res, const mlx_array x, const mlx_array w,
     return CALL_END_ARR(&c, res);
 }
 
-int mlx_gather_qmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array scales,
-                   const mlx_array biases, const mlx_array lhs_indices, const mlx_array rhs_indices,
-                   bool transpose, mlx_optional_int group_size, mlx_optional_int bits,
-                   const char *mode, bool sorted_indices, const mlx_stream s)
+int mlx_gather_qmm_global_scale(mlx_array *res, const mlx_array x, const mlx_array w,
+                                const mlx_array scales, const mlx_array biases,
+                                const mlx_array lhs_indices, const mlx_array rhs_indices,
+                                bool transpose, mlx_optional_int group_size, mlx_optional_int bits,
+                                const char *mode, const mlx_array global_scale, bool sorted_indices,
+                                const mlx_stream s)
 {
     struct call c = CALL_OP(res, s);
     struct arr *a = call_arr(&c, x, "x");
@@ -66,10 +68,22 @@ int mlx_gather_qmm(mlx_array *res, const mlx_array x, const mlx_array w, const m
                                  call_arr_opt(&c, biases), packing(&c, &group_size, &bits, mode) };
     struct ops_gather_qmm g = { call_arr_opt(&c, lhs_indices), call_arr_opt(&c, rhs_indices),
                                 transpose, sorted_indices };
+    struct arr *scale = call_arr_opt(&c, global_scale);
 
     if (call_ok(&c))
-        c.err = ops_gather_qmm(&c.out, a, &packed, &g, c.strm);
+        c.err = scale ? ops_gather_qmm_scaled(&c.out, a, &packed, &g, scale, c.strm)
+                      : ops_gather_qmm(&c.out, a, &packed, &g, c.strm);
     return CALL_END_ARR(&c, res);
+}
+
+int mlx_gather_qmm(mlx_array *res, const mlx_array x, const mlx_array w, const mlx_array scales,
+                   const mlx_array biases, const mlx_array lhs_indices, const mlx_array rhs_indices,
+                   bool transpose, mlx_optional_int group_size, mlx_optional_int bits,
+                   const char *mode, bool sorted_indices, const mlx_stream s)
+{
+    return mlx_gather_qmm_global_scale(res, x, w, scales, biases, lhs_indices, rhs_indices,
+                                       transpose, group_size, bits, mode, (mlx_array){ NULL },
+                                       sorted_indices, s);
 }
 
 static struct ops_qqmm qqmm_operands(struct call *c, const mlx_array *in, struct ops_quant q)

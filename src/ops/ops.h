@@ -569,6 +569,12 @@ struct ops_gather_qmm {
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
 
+/* The same with nvfp4 and a global scale for each matrix. */
+MUST_CHECK enum err ops_gather_qmm_scaled(struct arr **out, struct arr *x,
+                                          const struct ops_packed *w,
+                                          const struct ops_gather_qmm *g, struct arr *scale,
+                                          struct strm *s);
+
 /* x, which is packed first, times the transpose of w, which is packed if it has no scales; what
  * they are packed to is multiplied and added up in float32. */
 struct ops_qqmm {

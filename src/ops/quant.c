@@ -492,3 +492,59 @@ out:
     arr_unref_all(numbers, 2);
     return err;
 }
+
+/* ---- matrices with a scale each ---- */
+
+static enum err check_matrix_scales(const struct arr *scale, const struct ops_packed *w,
+                                    const struct ops_gather_qmm *g)
+{
+    struct quant_params q;
+    struct shp shape, batch;
+    enum err err;
+
+    TRY(quant_parse_mode(&q, &w->q, "gather_qmm"));
+    arr_shape(&shape, scale);
+    arr_shape(&batch, w->w);
+    batch.ndim = batch.ndim > 2 ? batch.ndim - 2 : 0;
+    if (q.mode != QUANT_NVFP4)
+        err = err_set(ERR_ARG, "[gather_qmm] A global scale is for the mode nvfp4 alone.");
+    else if (!g->lhs_indices && !g->rhs_indices)
+        err = err_set(ERR_ARG, "[gather_qmm] A global scale needs indices.");
+    else if (!shp_equal(&shape, &batch))
+        err = err_set(ERR_ARG,
+                      "[gather_qmm] A global scale is one number for each matrix, of shape %s, not "
+                      "%s.",
+                      shp_text(&batch), shp_text(&shape));
+    else if (dtype_of(scale) != DT_FLOAT32)
+        err = err_set(ERR_ARG, "[gather_qmm] A global scale must be float32, not %s.",
+                      dt_name(dtype_of(scale)));
+out:
+    return err;
+}
+
+/* A global scale is how large the matrix was, which packing made as large as a scale times a number
+ * of nvfp4 can be: products without it exceed 16-bit floats. */
+enum err ops_gather_qmm_scaled(struct arr **out, struct arr *x, const struct ops_packed *w,
+                               const struct ops_gather_qmm *g, struct arr *scale, struct strm *s)
+{
+    const struct ints last = { (int32_t[]){ -2, -1 }, 2 };
+    struct arr *wide = NULL, *y = NULL, *by = NULL, *most = NULL;
+    enum err err;
+
+    TRY(check_matrix_scales(scale, w, g));
+    TRY(ops_astype(&wide, x, dt_promote(dtype_of(x), DT_FLOAT32), s));
+    TRY(ops_gather_qmm(&y, wide, w, g, s));
+    TRY(ops_matrix_numbers(&by, g->rhs_indices, w->w, "gather_qmm", s));
+    STEP(by, ops_take_flat(&next, scale, by, s));
+    TRY(arr_new_number(&most, 448.0 * 6.0, DT_FLOAT32));
+    STEP(by, ops_binary(&next, OP_DIVIDE, by, most, s));
+    STEP(by, ops_expand_dims(&next, by, last, s));
+    STEP(y, ops_binary(&next, OP_MULTIPLY, y, by, s));
+    err = ops_astype(out, y, dtype_of(x), s);
+out:
+    arr_unref(&wide);
+    arr_unref(&y);
+    arr_unref(&by);
+    arr_unref(&most);
+    return err;
+}

@@ -313,3 +313,40 @@ def test_get_array_buffer_size():
     assert mx.get_array_buffer_size() == mx.get_array_buffer_size(1, "text") == 0
     with pytest.raises(ValueError, match="evaluated"):
         mx.get_array_buffer_size(a, a + 1)
+
+
+# ---- scales of matrices ----
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16])
+def test_gather_qmm_with_global_scales(dtype):
+    r = np.random.default_rng(2)
+    parts = [mx.array((r.normal(size=(8, 64)) * 9**i).astype(np.float32)) for i in range(3)]
+    most = mx.stack([mx.abs(p).max() for p in parts])
+    packed = [mx.quantize(p, mode="nvfp4", global_scale=m) for p, m in zip(parts, most)]
+    w, scales = (mx.stack(list(x)) for x in zip(*packed))
+    x = mx.array(r.normal(size=(2, 5, 64)).astype(np.float32)).astype(dtype)
+    plain = [
+        mx.dequantize(*p, mode="nvfp4", global_scale=m, dtype=mx.float32)
+        for p, m in zip(packed, most)
+    ]
+    left, right = mx.array([1, 0, 1, 0]), mx.array([2, 0, 1, 2])
+    got = mx.gather_qmm(x, w, scales, None, left, right, mode="nvfp4", global_scale=most)
+    assert got.dtype == dtype
+    for i, (a, b) in enumerate(zip(left.tolist(), right.tolist())):
+        want = np.array(x[a].astype(mx.float32)) @ np.array(plain[b]).T
+        near(got[i].astype(mx.float32), want, 1e-4 if dtype == mx.float32 else 1e-2)
+
+
+def test_global_scales_refused():
+    w, scales = mx.quantize(mx.ones((3, 8, 64)), mode="nvfp4")
+    x, at = mx.ones((1, 2, 64)), mx.array([1])
+    scale = mx.ones(3)
+    for bad in (mx.array(1.0), mx.ones(2), mx.ones((3, 1)), scale.astype(mx.float16)):
+        with pytest.raises(ValueError):
+            mx.gather_qmm(x, w, scales, rhs_indices=at, mode="nvfp4", global_scale=bad)
+    with pytest.raises(ValueError, match="indices"):
+        mx.gather_qmm(x, w, scales, mode="nvfp4", global_scale=scale)
+    w, scales = mx.quantize(mx.ones((3, 8, 64)), mode="mxfp4")
+    with pytest.raises(ValueError, match="nvfp4"):
+        mx.gather_qmm(x, w, scales, rhs_indices=at, mode="mxfp4", global_scale=scale)

@@ -287,6 +287,15 @@ int mlx_atleast_1d_list(mlx_vector_array *res, const mlx_vector_array arrays, co
 int mlx_atleast_2d_list(mlx_vector_array *res, const mlx_vector_array arrays, const mlx_stream s);
 int mlx_atleast_3d_list(mlx_vector_array *res, const mlx_vector_array arrays, const mlx_stream s);
 
+/* mlx_gather_qmm with a global scale, float32, for each matrix of w, which it was packed with by
+ * mlx_quantize in mode "nvfp4"; may be empty. */
+int mlx_gather_qmm_global_scale(mlx_array *res, const mlx_array x, const mlx_array w,
+                                const mlx_array scales, const mlx_array biases,
+                                const mlx_array lhs_indices, const mlx_array rhs_indices,
+                                bool transpose, mlx_optional_int group_size, mlx_optional_int bits,
+                                const char *mode, const mlx_array global_scale, bool sorted_indices,
+                                const mlx_stream s);
+
 /* mlx_random_bernoulli in the shape of p. */
 int mlx_random_bernoulli_like(mlx_array *res, const mlx_array p, const mlx_array key,
                               const mlx_stream s);
