@@ -350,3 +350,11 @@ def test_global_scales_refused():
     w, scales = mx.quantize(mx.ones((3, 8, 64)), mode="mxfp4")
     with pytest.raises(ValueError, match="nvfp4"):
         mx.gather_qmm(x, w, scales, rhs_indices=at, mode="mxfp4", global_scale=scale)
+
+
+def test_correction_is_another_word_for_ddof():
+    a = mx.array([[1.0, 2, 4], [3, 3, 9]])
+    near(mx.var(a, correction=1), np.var(np.array(a), ddof=1))
+    near(mx.std(a, 1, ddof=2, correction=1), np.std(np.array(a), 1, ddof=1))
+    near(a.var(axis=0, ddof=1, correction=0), np.var(np.array(a), 0))
+    near(a.std(ddof=1, correction=None), np.std(np.array(a), ddof=1))
