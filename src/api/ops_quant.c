@@ -67,12 +67,10 @@ int mlx_gather_qmm_global_scale(mlx_array *res, const mlx_array x, const mlx_arr
     struct ops_packed packed = { call_arr(&c, w, "w"), call_arr(&c, scales, "scales"),
                                  call_arr_opt(&c, biases), packing(&c, &group_size, &bits, mode) };
     struct ops_gather_qmm g = { call_arr_opt(&c, lhs_indices), call_arr_opt(&c, rhs_indices),
-                                transpose, sorted_indices };
-    struct arr *scale = call_arr_opt(&c, global_scale);
+                                transpose, sorted_indices, call_arr_opt(&c, global_scale) };
 
     if (call_ok(&c))
-        c.err = scale ? ops_gather_qmm_scaled(&c.out, a, &packed, &g, scale, c.strm)
-                      : ops_gather_qmm(&c.out, a, &packed, &g, c.strm);
+        c.err = ops_gather_qmm(&c.out, a, &packed, &g, c.strm);
     return CALL_END_ARR(&c, res);
 }
 

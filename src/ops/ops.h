@@ -565,15 +565,10 @@ MUST_CHECK enum err ops_quantized_matmul(struct arr **out, struct arr *x,
 struct ops_gather_qmm {
     struct arr *lhs_indices, *rhs_indices; /* NULL: all matrices in order */
     bool transpose, sorted;
+    struct arr *global_scale; /* with nvfp4, of each matrix; may be NULL */
 };
 MUST_CHECK enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
                                    const struct ops_gather_qmm *g, struct strm *s);
-
-/* The same with nvfp4 and a global scale for each matrix. */
-MUST_CHECK enum err ops_gather_qmm_scaled(struct arr **out, struct arr *x,
-                                          const struct ops_packed *w,
-                                          const struct ops_gather_qmm *g, struct arr *scale,
-                                          struct strm *s);
 
 /* x, which is packed first, times the transpose of w, which is packed if it has no scales; what
  * they are packed to is multiplied and added up in float32. */

@@ -470,8 +470,8 @@ out:
     return err;
 }
 
-enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
-                        const struct ops_gather_qmm *g, struct strm *s)
+static enum err gather_products(struct arr **out, struct arr *x, const struct ops_packed *w,
+                                const struct ops_gather_qmm *g, struct strm *s)
 {
     struct product m = { .p = { .transpose = g->transpose,
                                 .left_sorted = g->sorted && !g->rhs_indices,
@@ -495,9 +495,9 @@ out:
 
 /* ---- matrices with a scale each ---- */
 
-static enum err check_matrix_scales(const struct arr *scale, const struct ops_packed *w,
-                                    const struct ops_gather_qmm *g)
+static enum err check_matrix_scales(const struct ops_packed *w, const struct ops_gather_qmm *g)
 {
+    const struct arr *scale = g->global_scale;
     struct quant_params q;
     struct shp shape, batch;
     enum err err;
@@ -524,18 +524,18 @@ out:
 
 /* A global scale is how large the matrix was, which packing made as large as a scale times a number
  * of nvfp4 can be: products without it exceed 16-bit floats. */
-enum err ops_gather_qmm_scaled(struct arr **out, struct arr *x, const struct ops_packed *w,
-                               const struct ops_gather_qmm *g, struct arr *scale, struct strm *s)
+static enum err gather_scaled(struct arr **out, struct arr *x, const struct ops_packed *w,
+                              const struct ops_gather_qmm *g, struct strm *s)
 {
     const struct ints last = { (int32_t[]){ -2, -1 }, 2 };
     struct arr *wide = NULL, *y = NULL, *by = NULL, *most = NULL;
     enum err err;
 
-    TRY(check_matrix_scales(scale, w, g));
+    TRY(check_matrix_scales(w, g));
     TRY(ops_astype(&wide, x, dt_promote(dtype_of(x), DT_FLOAT32), s));
-    TRY(ops_gather_qmm(&y, wide, w, g, s));
+    TRY(gather_products(&y, wide, w, g, s));
     TRY(ops_matrix_numbers(&by, g->rhs_indices, w->w, "gather_qmm", s));
-    STEP(by, ops_take_flat(&next, scale, by, s));
+    STEP(by, ops_take_flat(&next, g->global_scale, by, s));
     TRY(arr_new_number(&most, 448.0 * 6.0, DT_FLOAT32));
     STEP(by, ops_binary(&next, OP_DIVIDE, by, most, s));
     STEP(by, ops_expand_dims(&next, by, last, s));
@@ -547,4 +547,10 @@ out:
     arr_unref(&by);
     arr_unref(&most);
     return err;
+}
+
+enum err ops_gather_qmm(struct arr **out, struct arr *x, const struct ops_packed *w,
+                        const struct ops_gather_qmm *g, struct strm *s)
+{
+    return (g->global_scale ? gather_scaled : gather_products)(out, x, w, g, s);
 }
